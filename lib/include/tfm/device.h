@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT
+ * The backend registry and the devices it opens. Thread-safe.
+ *
+ * Backends are found, in this order: files given to the call, TFM_PLUGIN_PATH (colon list of folders
+ * and files; relative ones are resolved once), the package's folder of backends; never the current
+ * folder by itself. The environment is ignored under setuid. `reference` is built in. */
+#ifndef TFM_DEVICE_H
+#define TFM_DEVICE_H
+
+#include <tfm/backend.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct tfm_registry;
+struct tfm_device;
+
+/* One row of `tfm backends`. Strings belong to the registry. */
+struct tfm_backend_row {
+    const char *name;    /* "" when the file gave none */
+    const char *version; /* "" likewise */
+    const char *file;    /* path, or "built in", or "memory" */
+    enum tfm_status status; /* OK: usable; PLUGIN: refused at load; BACKEND: probe says no */
+    const char *reason;  /* why not usable, or a remark; "" when there is nothing to say */
+    const struct tfm_probe *probe; /* NULL when refused at load */
+};
+
+/* Loads what it finds; `plugins` [n] are extra files or folders that come first. A file that cannot be
+ * used is no error here: it is a row with its reason. NOMEM. */
+TFM_API enum tfm_status tfm_registry_create(const char *const *plugins, size_t n,
+                                            struct tfm_registry **registry, struct tfm_error *err);
+/* Devices that are still open keep what they need. Modules are never closed. NULL is fine. */
+TFM_API void tfm_registry_destroy(struct tfm_registry *registry);
+/* Adds a backend that lives in the program itself. PLUGIN with the reason when it is refused. */
+TFM_API enum tfm_status tfm_registry_add(struct tfm_registry *registry,
+                                         const struct tfm_backend *backend, struct tfm_error *err);
+
+TFM_API size_t tfm_registry_count(const struct tfm_registry *registry);
+/* Probes it on first use. NULL when there is no such row. */
+TFM_API const struct tfm_backend_row *tfm_registry_row(struct tfm_registry *registry, size_t index);
+
+/* Opens the preference list of devices that a plan is compiled for.
+ *   spec    "NAME[:DEVICE][,NAME...]", "auto", or NULL = $TFM_BACKEND, else "auto". DEVICE is an index
+ *           or a part of a platform's or device's name. auto = the usable backend of highest score.
+ *   strict  1 leaves out the `reference` that otherwise ends the list; -1 = $TFM_STRICT.
+ * devices gets at most `max`, *n their number; each is released with tfm_device_release.
+ * NOT_FOUND: no such backend or device (the text lists the choices); PLUGIN/BACKEND: it is there and
+ * cannot be used (the text says why). A backend that was named is never replaced by another. */
+TFM_API enum tfm_status tfm_devices_open(struct tfm_registry *registry, const char *spec, int strict,
+                                         struct tfm_device **devices, size_t max, size_t *n,
+                                         struct tfm_error *err);
+
+TFM_API struct tfm_device *tfm_device_retain(struct tfm_device *device);
+TFM_API void tfm_device_release(struct tfm_device *device); /* NULL is fine */
+TFM_API const char *tfm_device_backend(const struct tfm_device *device); /* "opencl" */
+TFM_API const char *tfm_device_name(const struct tfm_device *device);    /* "pthread-..." */
+/* A named table of the backend, or NULL. */
+TFM_API const void *tfm_device_extension(const struct tfm_device *device, const char *name);
+
+/* Host threads: 0 = TFM_THREADS, else the CPUs of the affinity mask. Takes effect for devices opened
+ * and pools started later. */
+TFM_API void tfm_threads_set(uint32_t threads);
+TFM_API uint32_t tfm_threads(void);
+
+/* Calls of the library's allocator since the process began (tests: a warm run adds none). */
+TFM_API uint64_t tfm_allocations(void);
+
+/* Where the library's messages go; NULL = standard error, and only from WARN up unless TFM_VERBOSE. */
+TFM_API void tfm_log_set(void (*sink)(void *context, enum tfm_log_level level, const char *backend,
+                                      const char *text),
+                         void *context);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT
+ * Everything of libtfm-llm: model files, tokenizer, sampler, sessions. */
+#ifndef TFM_LLM_H
+#define TFM_LLM_H
+
+#include <tfm/gguf.h>
+#include <tfm/model.h>
+#include <tfm/sampler.h>
+#include <tfm/session.h>
+#include <tfm/tfm.h>
+#include <tfm/tokenizer.h>
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT
+ * The ops that nodes are made of, and the attributes that nodes carry.
+ *
+ * Shapes: N = rows of this run, R = rows that rows.out names, H = query heads, G = kv heads,
+ * d = head_dim, D/F/V = widths. A = activation dtype: F32, F16, BF16 or F64; W = any float or
+ * block dtype. Formulas and sources stand in lib/ops/<stem>.c.
+ *
+ *   op             inputs                                              output
+ *   embedding      table [V, D] W, ids [N] I32                         [N, D] F32 (F64 if the table is F64)
+ *   linear         x [N, in] F32, weight [out, in] W, bias [out]?      [N, out] as x (F64: all F64)
+ *   add            a [N, ...] A, b like a                              like a
+ *   cast           x [N, ...] A                                        [N, ...] any A
+ *   take_rows      x [N, ...] any                                      [R, ...] as x
+ *   rms_norm       x [N, D] A, gamma [D] F32 (F64 with F64)            like x
+ *   rope           x [N, H, d] A, pos [N] I32, table [P, r/2, 2] F32   like x (first r of d rotated)
+ *   gqa_attention  q [N, H, d] F32, k [N, G, d], v [N, G, d],          [N, H, d] as q
+ *                  k_cache, v_cache [slots, cells, G, d] F32|F16 state
+ *   swiglu         gate [N, F] A, up like gate                         like gate: silu(gate) * up
+ */
+#ifndef TFM_OP_H
+#define TFM_OP_H
+
+#include <stdint.h>
+
+#include <tfm/dtype.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum tfm_op {
+#define TFM_OP(id, NAME, stem, in_min, in_max, outputs, rows, in_place, diff, nmse, minor)         \
+    TFM_OP_##NAME = (id),
+#include <tfm/ops.def>
+#undef TFM_OP
+};
+
+/* One more than the largest op id: the size of a table indexed by op. */
+enum {
+    TFM_OP_LIMIT = 0
+#define TFM_OP(id, NAME, stem, in_min, in_max, outputs, rows, in_place, diff, nmse, minor) +1
+#include <tfm/ops.def>
+#undef TFM_OP
+                   + 1
+};
+
+enum tfm_op_rows { TFM_OP_ROWS_ROWWISE, TFM_OP_ROWS_MIXES, TFM_OP_ROWS_DROPS };
+enum tfm_rope_style { TFM_ROPE_ADJACENT = 0, TFM_ROPE_HALVES = 1 };
+
+struct tfm_attrs {
+#define TFM_ATTR(ctype, name, neutral, minor, meaning) ctype name;
+#include <tfm/attrs.def>
+#undef TFM_ATTR
+};
+
+struct tfm_op_info {
+    const char *name; /* the stem: "rms_norm" */
+    uint32_t inputs_min, inputs_max, outputs;
+    enum tfm_op_rows rows;
+    int32_t in_place;
+    uint32_t differentiable;
+    double nmse;
+    uint32_t minor;
+};
+
+/* Facts about an op from ops.def; NULL for a value that is none. */
+TFM_API const struct tfm_op_info *tfm_op_info(enum tfm_op op);
+
+/* Its stem; "?" for a value that is none. */
+TFM_API const char *tfm_op_name(enum tfm_op op);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

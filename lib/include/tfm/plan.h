@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT
+ * plan: a graph compiled for a list of devices; immutable, used by any number of threads.
+ * exec: what one user of a plan owns (arena, state, kernel objects); one thread at a time. */
+#ifndef TFM_PLAN_H
+#define TFM_PLAN_H
+
+#include <tfm/backend.h>
+#include <tfm/device.h>
+#include <tfm/graph.h>
+#include <tfm/weights.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct tfm_plan;
+struct tfm_exec;
+
+/* Each node goes to the first device whose supports() says yes; consecutive nodes of one device form a
+ * segment; tensors that cross devices are copied. Freezes graph and weights and holds both.
+ *   capacity   upper bounds of every run; rows >= 1
+ * UNSUPPORTED: no device takes a node (the text names layer, op and each refusal; STRICT when only
+ * TFM_STRICT kept `reference` away); NOT_FOUND: a parameter has no weights; SHAPE, DTYPE: they differ;
+ * NOMEM; whatever the backend says. */
+TFM_API enum tfm_status tfm_plan_compile(struct tfm_graph *graph, struct tfm_weights *weights,
+                                         struct tfm_device *const *devices, size_t n_devices,
+                                         const struct tfm_capacity *capacity,
+                                         struct tfm_plan **plan, struct tfm_error *err);
+/* Execs hold their plan. NULL is fine. */
+TFM_API void tfm_plan_destroy(struct tfm_plan *plan);
+
+/* What compile decided: one line of `tfm plan`. */
+struct tfm_plan_node {
+    const struct tfm_node *node;
+    const char *backend; /* "opencl" */
+    uint32_t segment;
+    int32_t fallback;    /* 1 = an earlier device of the list refused it */
+    const char *refusal; /* "opencl: linear: no kernel for ...", or "" */
+};
+
+struct tfm_plan_summary {
+    uint32_t nodes, segments, fallbacks, device_changes;
+    size_t arena_bytes; /* per exec, all devices, workspaces included */
+    size_t state_bytes; /* per exec: KV caches */
+};
+
+TFM_API void tfm_plan_summarize(const struct tfm_plan *plan, struct tfm_plan_summary *summary);
+TFM_API enum tfm_status tfm_plan_describe(const struct tfm_plan *plan, uint32_t node,
+                                          struct tfm_plan_node *description);
+TFM_API const struct tfm_graph *tfm_plan_graph(const struct tfm_plan *plan);
+
+/* Allocates arena and state (zeroed), opens the programs, runs once with N = 0. NOMEM, backend. */
+TFM_API enum tfm_status tfm_exec_create(struct tfm_plan *plan, struct tfm_exec **exec,
+                                        struct tfm_error *err);
+TFM_API void tfm_exec_destroy(struct tfm_exec *exec); /* NULL is fine */
+
+/* Binds an input or output by name to the caller's memory, read or written by every later run; the
+ * memory must hold the tensor at full capacity (bytes is checked). NOT_FOUND, INVALID_ARGUMENT. */
+TFM_API enum tfm_status tfm_exec_bind(struct tfm_exec *exec, const char *name, void *memory,
+                                      size_t bytes, struct tfm_error *err);
+
+/* Runs the rows. Every input must be bound. After a failure outputs are undefined, lengths (the
+ * caller's) unchanged and the exec is usable.
+ * OUT_OF_RANGE: an id or position outside its table, before any kernel sees it; CONTEXT_FULL: a
+ * sequence would pass its cells; INVALID_ARGUMENT: rows do not fit the capacity or each other. */
+TFM_API enum tfm_status tfm_exec_run(struct tfm_exec *exec, const struct tfm_rows *rows,
+                                     struct tfm_error *err);
+
+/* Reads or writes a whole state tensor in its canonical order [slots, cells, G, d]. */
+TFM_API enum tfm_status tfm_exec_state_read(struct tfm_exec *exec, const char *name, void *memory,
+                                            size_t bytes, struct tfm_error *err);
+TFM_API enum tfm_status tfm_exec_state_write(struct tfm_exec *exec, const char *name,
+                                             const void *memory, size_t bytes,
+                                             struct tfm_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
