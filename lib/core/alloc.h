@@ -5,7 +5,8 @@
 
 #include <stddef.h>
 
-/* Zeroed, 64-byte aligned; NULL when out of memory. Each call counts (tfm_allocations). bytes 0 = 1. */
+/* Zeroed, 64-byte aligned; NULL when out of memory. Each call counts (tfm_allocations). bytes 0
+ * = 1. */
 void *tfm__alloc(size_t bytes);
 /* n elements of `size` bytes; NULL when the product overflows. */
 void *tfm__alloc_array(size_t n, size_t size);
