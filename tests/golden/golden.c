@@ -6,43 +6,42 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tests/golden/json.h"
+#include <jansson.h>
 
 /* The numbers of an array, malloc'ed; NULL when it is none. */
-static double *numbers(const struct json *array, size_t *n)
+static double *numbers(const json_t *array, size_t *n)
 {
-    if (!array || array->kind != JSON_ARRAY)
-        return NULL;
-    double *values = calloc(array->n + 1, sizeof *values);
-    for (size_t i = 0; values && i < array->n; i++) {
-        if (array->items[i].kind != JSON_NUMBER) {
+    *n = json_array_size(array); /* 0 for anything else */
+    double *values = *n ? calloc(*n, sizeof *values) : NULL;
+    for (size_t i = 0; values && i < *n; i++) {
+        const json_t *item = json_array_get(array, i);
+        if (!json_is_number(item)) {
             free(values);
             return NULL;
         }
-        values[i] = array->items[i].number;
+        values[i] = json_number_value(item);
     }
-    *n = array->n;
     return values;
 }
 
-static int32_t *integers(const struct json *array, size_t *n)
+static int32_t *integers(const json_t *array, size_t *n)
 {
     double *values = numbers(array, n);
-    int32_t *ids = values ? calloc(*n + 1, sizeof *ids) : NULL;
+    int32_t *ids = values ? calloc(*n, sizeof *ids) : NULL;
     for (size_t i = 0; ids && i < *n; i++)
         ids[i] = (int32_t)values[i];
     free(values);
     return ids;
 }
 
-static int read_top(const struct json *pairs, size_t n, struct golden_top *top)
+static int read_top(const json_t *pairs, size_t n, struct golden_top *top)
 {
-    if (!pairs || pairs->kind != JSON_ARRAY || pairs->n != GOLDEN_TOP)
+    if (json_array_size(pairs) != GOLDEN_TOP)
         return 0;
     top->n = n;
     for (size_t i = 0; i < GOLDEN_TOP; i++) {
-        size_t two = 0;
-        double *pair = numbers(&pairs->items[i], &two);
+        size_t two;
+        double *pair = numbers(json_array_get(pairs, i), &two);
         if (!pair || two != 2) {
             free(pair);
             return 0;
@@ -55,27 +54,28 @@ static int read_top(const struct json *pairs, size_t n, struct golden_top *top)
 }
 
 /* {"ids", "top", "greedy", "margin"}, or {"ids", "at": [{"n", "top"}]} */
-static int read_case(const struct json *json, struct golden_case *c)
+static int read_case(const json_t *json, struct golden_case *c)
 {
-    const struct json *at = json_get(json, "at");
-    c->ids = integers(json_get(json, "ids"), &c->n);
-    c->n_top = at ? at->n : 1;
-    c->top = calloc(c->n_top, sizeof *c->top);
-    if (!c->ids || !c->top)
+    const json_t *at = json_object_get(json, "at");
+    c->ids = integers(json_object_get(json, "ids"), &c->n);
+    c->n_top = at ? json_array_size(at) : 1;
+    c->top = calloc(c->n_top + 1, sizeof *c->top);
+    if (!c->ids || !c->top || c->n_top == 0)
         return 0;
-    for (size_t i = 0; at && i < at->n; i++) {
-        const struct json *n = json_get(&at->items[i], "n");
-        if (!n || n->number < 1 || n->number > (double)c->n ||
-            !read_top(json_get(&at->items[i], "top"), (size_t)n->number, &c->top[i]))
+    for (size_t i = 0; at && i < c->n_top; i++) {
+        const json_t *mark = json_array_get(at, i);
+        json_int_t n = json_integer_value(json_object_get(mark, "n"));
+        if (n < 1 || n > (json_int_t)c->n ||
+            !read_top(json_object_get(mark, "top"), (size_t)n, &c->top[i]))
             return 0;
     }
     if (at)
         return 1;
-    size_t n_margin = 0;
-    c->greedy = integers(json_get(json, "greedy"), &c->n_greedy);
-    c->margin = numbers(json_get(json, "margin"), &n_margin);
+    size_t n_margin;
+    c->greedy = integers(json_object_get(json, "greedy"), &c->n_greedy);
+    c->margin = numbers(json_object_get(json, "margin"), &n_margin);
     return c->greedy && c->margin && n_margin == c->n_greedy &&
-           read_top(json_get(json, "top"), c->n, &c->top[0]);
+           read_top(json_object_get(json, "top"), c->n, &c->top[0]);
 }
 
 void golden_free(struct golden *golden)
@@ -93,22 +93,26 @@ void golden_free(struct golden *golden)
 
 struct golden *golden_read(const char *name)
 {
+    const char *folder = getenv("TFM_TEST_GOLDEN");
     char path[1024];
-    snprintf(path, sizeof path, "%s/tests/golden/%s", TFM_TEST_SRCDIR, name);
-    struct json *json = json_read(path);
-    if (!json)
+    snprintf(path, sizeof path, "%s/%s", folder ? folder : "tests/golden", name);
+    json_error_t why;
+    json_t *json = json_load_file(path, JSON_REJECT_DUPLICATES, &why);
+    if (!json) {
+        fprintf(stderr, "%s:%d: %s\n", path, why.line, why.text);
         return NULL;
-    const struct json *list = json_get(json, "logits");
+    }
+    const json_t *list = json_object_get(json, "logits");
     struct golden *golden = calloc(1, sizeof *golden);
     int ok = golden != NULL;
     if (ok) {
-        golden->n = list ? list->n : 1;
-        golden->cases = calloc(golden->n, sizeof *golden->cases);
+        golden->n = list ? json_array_size(list) : 1;
+        golden->cases = calloc(golden->n + 1, sizeof *golden->cases);
         ok = golden->n > 0 && golden->cases;
     }
     for (size_t i = 0; ok && i < golden->n; i++)
-        ok = read_case(list ? &list->items[i] : json, &golden->cases[i]);
-    json_free(json);
+        ok = read_case(list ? json_array_get(list, i) : json, &golden->cases[i]);
+    json_decref(json);
     if (ok)
         return golden;
     fprintf(stderr, "%s: not a golden file as tests/golden/README.md describes it\n", path);

@@ -31,7 +31,7 @@ struct golden {
 };
 
 /* The "logits" of smollm2-q4_1.json, or the one case of long-q4_1.json; `name` is looked for in
- * this folder of the source tree. Says on stderr what is wrong and returns NULL. */
+ * the folder $TFM_TEST_GOLDEN. Says on stderr what is wrong and returns NULL. */
 struct golden *golden_read(const char *name);
 void golden_free(struct golden *golden); /* NULL is fine */
 
