@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: MIT
+ * Exec: the memory and kernel objects of one user of a plan, and the run. */
+#include <string.h>
+
+#include "lib/core/alloc.h"
+#include "lib/core/checked.h"
+#include "lib/core/plan.h"
+#include "lib/core/rows.h"
+
+/* What a segment needs of this exec. */
+struct part {
+    void *exec;                /* whole-segment backends */
+    struct tfm_memory *memory; /* [n_tensors] of the segment */
+    struct tfm_memory *slots; /* node by node: inputs and outputs of all nodes, one after another */
+};
+
+struct binding {
+    void *memory;
+    size_t bytes;
+};
+
+struct tfm_exec {
+    struct tfm_plan *plan;
+    void **arenas; /* [n_devices] */
+    void **states; /* [n_states] */
+    struct part *parts;
+    struct binding *bindings; /* [n_tensors] by id */
+    void *staging;
+};
+
+static enum tfm_status no_memory(struct tfm_error *err)
+{
+    return tfm_error_set(err, TFM_STATUS_NOMEM, "exec: out of memory");
+}
+
+static struct tfm_memory offset_memory(void *buffer, size_t offset)
+{
+    return (struct tfm_memory){.buffer = buffer, .offset = offset};
+}
+
+/* Where a tensor lies on a device, for this exec. */
+static struct tfm_memory locate(const struct tfm_exec *exec, uint32_t device,
+                                const struct tfm_tensor *tensor)
+{
+    const struct tfm__place *place = tfm__plan_place(exec->plan, device, tensor);
+    switch (place->home) {
+    case TFM__HOME_ARENA:
+        return offset_memory(exec->arenas[device], place->offset);
+    case TFM__HOME_STATE:
+        return offset_memory(exec->states[place->offset], 0);
+    case TFM__HOME_WEIGHTS:
+        return place->memory;
+    case TFM__HOME_PACKED:
+    case TFM__HOME_NONE:
+        break;
+    }
+    return offset_memory(NULL, 0);
+}
+
+static size_t run_bytes(const struct tfm_tensor *tensor, const struct tfm_rows *rows)
+{
+    size_t bytes = 0;
+    /* cannot overflow: the same at full capacity did not */
+    (void)tfm__tensor_bytes(tensor, tfm_tensor_rows(tensor, rows), &bytes);
+    return bytes;
+}
+
+/* ---- making it ---- */
+
+static enum tfm_status make_zeroed(const struct tfm_device *device, size_t bytes, void **buffer,
+                                   struct tfm_error *err)
+{
+    const struct tfm_backend *table = tfm__device_table(device);
+    void *handle = tfm__device_handle(device);
+    const size_t chunk = bytes < ((size_t)1 << 20) ? bytes : (size_t)1 << 20;
+    void *zeros = tfm__alloc(chunk);
+    void *made = NULL;
+
+    if (!zeros)
+        return no_memory(err);
+    enum tfm_status status = table->alloc(handle, bytes, &made, err);
+    for (size_t at = 0; status == TFM_STATUS_OK && at < bytes; at += chunk)
+        status = table->upload(handle, zeros, offset_memory(made, at),
+                               bytes - at < chunk ? bytes - at : chunk, err);
+    tfm__free(zeros);
+    if (status != TFM_STATUS_OK && made)
+        table->free(handle, made);
+    if (status == TFM_STATUS_OK)
+        *buffer = made;
+    return status;
+}
+
+static enum tfm_status open_part(struct tfm_exec *exec, uint32_t s, struct tfm_error *err)
+{
+    const struct tfm_plan *plan = exec->plan;
+    const struct tfm__segment *segment = &plan->segments[s];
+    struct tfm_device *device = plan->devices[segment->device];
+    struct part *part = &exec->parts[s];
+    size_t n_slots = 0;
+
+    part->memory = tfm__alloc_array(segment->public.n_tensors, sizeof *part->memory);
+    if (!part->memory)
+        return no_memory(err);
+    for (uint32_t i = 0; i < segment->public.n_tensors; i++)
+        part->memory[i] = locate(exec, segment->device, segment->public.tensors[i]);
+    if (segment->whole) {
+        const struct tfm_exec_memory memory = {
+            .memory = part->memory,
+            .workspace = offset_memory(exec->arenas[segment->device], plan->arena[segment->device]),
+        };
+        return tfm__device_table(device)->exec_open(tfm__device_handle(device), &segment->program,
+                                                    &memory, &part->exec, err);
+    }
+    for (uint32_t i = 0; i < segment->public.n_nodes; i++)
+        n_slots += segment->public.nodes[i]->n_inputs + segment->public.nodes[i]->n_outputs;
+    struct tfm_memory *slot = part->slots = tfm__alloc_array(n_slots, sizeof *slot);
+    if (!slot)
+        return no_memory(err);
+    for (uint32_t i = 0; i < segment->public.n_nodes; i++) {
+        const struct tfm_node *node = segment->public.nodes[i];
+        for (uint32_t k = 0; k < node->n_inputs; k++, slot++) {
+            if (node->inputs[k])
+                *slot = part->memory[segment->public.index[node->inputs[k]->id]];
+        }
+        for (uint32_t k = 0; k < node->n_outputs; k++, slot++)
+            *slot = part->memory[segment->public.index[node->outputs[k]->id]];
+    }
+    return TFM_STATUS_OK;
+}
+
+static enum tfm_status run_segments(struct tfm_exec *exec, const struct tfm_rows *rows,
+                                    struct tfm_error *err);
+
+static enum tfm_status open_all(struct tfm_exec *exec, struct tfm_error *err)
+{
+    const struct tfm_plan *plan = exec->plan;
+    enum tfm_status status = TFM_STATUS_OK;
+
+    exec->arenas = tfm__alloc_array(plan->n_devices, sizeof *exec->arenas);
+    exec->states = tfm__alloc_array(plan->n_states, sizeof *exec->states);
+    exec->parts = tfm__alloc_array(plan->n_segments, sizeof *exec->parts);
+    exec->bindings = tfm__alloc_array(plan->n_tensors, sizeof *exec->bindings);
+    exec->staging = tfm__alloc(plan->staging);
+    if (!exec->arenas || !exec->states || !exec->parts || !exec->bindings || !exec->staging)
+        return no_memory(err);
+    for (uint32_t d = 0; d < plan->n_devices && status == TFM_STATUS_OK; d++) {
+        size_t bytes;
+        if (tfm__add_size(plan->arena[d], plan->workspace[d], &bytes))
+            return no_memory(err);
+        if (bytes)
+            status =
+                tfm__device_table(plan->devices[d])
+                    ->alloc(tfm__device_handle(plan->devices[d]), bytes, &exec->arenas[d], err);
+    }
+    for (uint32_t s = 0; s < plan->n_states && status == TFM_STATUS_OK; s++)
+        status = make_zeroed(plan->devices[plan->states[s].device], plan->states[s].bytes,
+                             &exec->states[s], err);
+    for (uint32_t s = 0; s < plan->n_segments && status == TFM_STATUS_OK; s++)
+        status = open_part(exec, s, err);
+    if (status == TFM_STATUS_OK) {
+        const struct tfm_rows none = {0};
+        status = run_segments(exec, &none, err);
+    }
+    return status;
+}
+
+enum tfm_status tfm_exec_create(struct tfm_plan *plan, struct tfm_exec **exec,
+                                struct tfm_error *err)
+{
+    struct tfm_exec *e;
+
+    tfm_error_clear(err);
+    e = tfm__alloc(sizeof *e);
+    if (!e)
+        return no_memory(err);
+    atomic_fetch_add(&plan->holders, 1);
+    e->plan = plan;
+    const enum tfm_status status = open_all(e, err);
+    if (status != TFM_STATUS_OK) {
+        tfm_exec_destroy(e);
+        return status;
+    }
+    *exec = e;
+    return TFM_STATUS_OK;
+}
+
+static void release_buffer(const struct tfm_device *device, void *buffer)
+{
+    if (buffer)
+        tfm__device_table(device)->free(tfm__device_handle(device), buffer);
+}
+
+void tfm_exec_destroy(struct tfm_exec *exec)
+{
+    if (!exec)
+        return;
+    struct tfm_plan *plan = exec->plan;
+    for (uint32_t s = 0; exec->parts && s < plan->n_segments; s++) {
+        if (exec->parts[s].exec)
+            tfm__device_table(plan->devices[plan->segments[s].device])
+                ->exec_close(exec->parts[s].exec);
+        tfm__free(exec->parts[s].memory);
+        tfm__free(exec->parts[s].slots);
+    }
+    for (uint32_t s = 0; exec->states && s < plan->n_states; s++)
+        release_buffer(plan->devices[plan->states[s].device], exec->states[s]);
+    for (uint32_t d = 0; exec->arenas && d < plan->n_devices; d++)
+        release_buffer(plan->devices[d], exec->arenas[d]);
+    tfm__free(exec->arenas);
+    tfm__free(exec->states);
+    tfm__free(exec->parts);
+    tfm__free(exec->bindings);
+    tfm__free(exec->staging);
+    tfm__free(exec);
+    tfm_plan_destroy(plan);
+}
+
+/* ---- inputs and outputs ---- */
+
+enum tfm_status tfm_exec_bind(struct tfm_exec *exec, const char *name, void *memory, size_t bytes,
+                              struct tfm_error *err)
+{
+    const struct tfm_tensor *tensor = tfm_graph_find(exec->plan->graph, name);
+    size_t needed = 0;
+
+    tfm_error_clear(err);
+    if (!tensor || (tensor->kind != TFM_TENSOR_INPUT && tensor->kind != TFM_TENSOR_OUTPUT))
+        return tfm_error_set(err, TFM_STATUS_NOT_FOUND,
+                             "bind: the graph has no input or output \"%s\"", name);
+    if (tfm__tensor_bytes(tensor, tfm__tensor_outer(tensor, &exec->plan->capacity), &needed) ||
+        bytes < needed || !memory)
+        return tfm_error_set(err, TFM_STATUS_INVALID_ARGUMENT,
+                             "bind \"%s\": %zu bytes given, %zu needed at full capacity", name,
+                             memory ? bytes : 0, needed);
+    exec->bindings[tensor->id] = (struct binding){memory, bytes};
+    return TFM_STATUS_OK;
+}
+
+static enum tfm_status check_values(const struct tfm_tensor *tensor, const int32_t *values,
+                                    int64_t n, struct tfm_error *err)
+{
+    for (int64_t i = 0; i < n; i++) {
+        if (values[i] < 0 || values[i] >= tensor->limit)
+            return tfm_error_set(err, TFM_STATUS_OUT_OF_RANGE,
+                                 "input \"%s\": value %d at %lld is not in [0, %lld)", tensor->name,
+                                 values[i], (long long)i, (long long)tensor->limit);
+    }
+    return TFM_STATUS_OK;
+}
+
+/* Everything that can be wrong with the caller's data is found here, before any kernel runs. */
+static enum tfm_status check_inputs(const struct tfm_exec *exec, const struct tfm_rows *rows,
+                                    struct tfm_error *err)
+{
+    const struct tfm_plan *plan = exec->plan;
+    enum tfm_status status = tfm__rows_check(rows, &plan->capacity, plan->slots, plan->cells, err);
+
+    for (uint32_t t = 0; t < plan->n_tensors && status == TFM_STATUS_OK; t++) {
+        const struct tfm_tensor *tensor = tfm_graph_tensor(plan->graph, t);
+        if (tensor->kind != TFM_TENSOR_INPUT || tensor->view_of)
+            continue;
+        if (!exec->bindings[t].memory)
+            status = tfm_error_set(err, TFM_STATUS_INVALID_ARGUMENT, "input \"%s\" is not bound",
+                                   tensor->name);
+        else if (tensor->limit && tensor->dtype == TFM_DTYPE_I32)
+            status =
+                check_values(tensor, exec->bindings[t].memory,
+                             tfm_tensor_rows(tensor, rows) * tfm_tensor_row_elements(tensor), err);
+    }
+    return status;
+}
+
+static enum tfm_status move_inputs(struct tfm_exec *exec, const struct tfm_rows *rows,
+                                   struct tfm_error *err)
+{
+    const struct tfm_plan *plan = exec->plan;
+
+    for (uint32_t t = 0; t < plan->n_tensors; t++) {
+        const struct tfm_tensor *tensor = tfm_graph_tensor(plan->graph, t);
+        if (tensor->kind != TFM_TENSOR_INPUT || tensor->view_of)
+            continue;
+        const size_t bytes = run_bytes(tensor, rows);
+        for (uint32_t d = 0; d < plan->n_devices && bytes; d++) {
+            if (tfm__plan_place(plan, d, tensor)->home != TFM__HOME_ARENA)
+                continue;
+            const enum tfm_status status =
+                tfm__device_table(plan->devices[d])
+                    ->upload(tfm__device_handle(plan->devices[d]), exec->bindings[t].memory,
+                             locate(exec, d, tensor), bytes, err);
+            if (status != TFM_STATUS_OK)
+                return status;
+        }
+    }
+    return TFM_STATUS_OK;
+}
+
+static enum tfm_status move_outputs(struct tfm_exec *exec, const struct tfm_rows *rows,
+                                    struct tfm_error *err)
+{
+    const struct tfm_plan *plan = exec->plan;
+
+    for (uint32_t t = 0; t < plan->n_tensors; t++) {
+        const struct tfm_tensor *tensor = tfm_graph_tensor(plan->graph, t);
+        const size_t bytes = run_bytes(tensor, rows);
+        if (tensor->kind != TFM_TENSOR_OUTPUT || tensor->view_of || !exec->bindings[t].memory ||
+            !bytes)
+            continue;
+        const uint32_t d = (uint32_t)plan->maker[t];
+        const enum tfm_status status =
+            tfm__device_table(plan->devices[d])
+                ->download(tfm__device_handle(plan->devices[d]), locate(exec, d, tensor),
+                           exec->bindings[t].memory, bytes, err);
+        if (status != TFM_STATUS_OK)
+            return status;
+    }
+    return TFM_STATUS_OK;
+}
+
+/* ---- running ---- */
+
+static enum tfm_status copy_across(struct tfm_exec *exec, const struct tfm__copy *copy,
+                                   const struct tfm_rows *rows, struct tfm_error *err)
+{
+    const struct tfm_plan *plan = exec->plan;
+    const struct tfm_tensor *tensor = tfm_graph_tensor(plan->graph, copy->tensor);
+    const struct tfm_memory from = locate(exec, copy->from, tensor);
+    const struct tfm_memory to = locate(exec, copy->to, tensor);
+    const size_t bytes = run_bytes(tensor, rows);
+    enum tfm_status status;
+
+    if (!bytes)
+        return TFM_STATUS_OK;
+    status = tfm__device_table(plan->devices[copy->from])
+                 ->download(tfm__device_handle(plan->devices[copy->from]), from, exec->staging,
+                            bytes, err);
+    if (status == TFM_STATUS_OK)
+        status = tfm__device_table(plan->devices[copy->to])
+                     ->upload(tfm__device_handle(plan->devices[copy->to]), exec->staging, to, bytes,
+                              err);
+    return status;
+}
+
+static enum tfm_status run_nodes(const struct tfm_plan *plan, const struct tfm__segment *segment,
+                                 const struct part *part, const struct tfm_rows *rows,
+                                 struct tfm_error *err)
+{
+    struct tfm_device *device = plan->devices[segment->device];
+    const struct tfm_memory *slot = part->slots;
+
+    for (uint32_t i = 0; i < segment->public.n_nodes; i++) {
+        const struct tfm_node *node = segment->public.nodes[i];
+        const struct tfm_memory *inputs = slot, *outputs = slot + node->n_inputs;
+        const enum tfm_status status = tfm__device_table(device)->run_node(
+            tfm__device_handle(device), node, inputs, outputs, rows, err);
+        if (status != TFM_STATUS_OK) {
+            tfm_error_prefix(err, "%s", node->scope ? node->scope->name : "graph");
+            return status;
+        }
+        slot += node->n_inputs + node->n_outputs;
+    }
+    return TFM_STATUS_OK;
+}
+
+static enum tfm_status run_segments(struct tfm_exec *exec, const struct tfm_rows *rows,
+                                    struct tfm_error *err)
+{
+    const struct tfm_plan *plan = exec->plan;
+    enum tfm_status status = TFM_STATUS_OK;
+
+    for (uint32_t s = 0; s < plan->n_segments && status == TFM_STATUS_OK; s++) {
+        const struct tfm__segment *segment = &plan->segments[s];
+        struct tfm_device *device = plan->devices[segment->device];
+        for (uint32_t c = 0; c < segment->n_copies && status == TFM_STATUS_OK; c++)
+            status = copy_across(exec, &segment->copies[c], rows, err);
+        if (status != TFM_STATUS_OK)
+            break;
+        status = segment->whole
+                     ? tfm__device_table(device)->exec_run(exec->parts[s].exec, rows, err)
+                     : run_nodes(plan, segment, &exec->parts[s], rows, err);
+    }
+    /* a backend that fails without a word still has to be told apart */
+    if (status != TFM_STATUS_OK)
+        tfm_error_set(err, status, "run failed: %s", tfm_status_text(status));
+    return status;
+}
+
+enum tfm_status tfm_exec_run(struct tfm_exec *exec, const struct tfm_rows *rows,
+                             struct tfm_error *err)
+{
+    enum tfm_status status;
+
+    tfm_error_clear(err);
+    status = check_inputs(exec, rows, err);
+    if (status == TFM_STATUS_OK)
+        status = move_inputs(exec, rows, err);
+    if (status == TFM_STATUS_OK)
+        status = run_segments(exec, rows, err);
+    if (status == TFM_STATUS_OK)
+        status = move_outputs(exec, rows, err);
+    return status;
+}
+
+/* ---- state ---- */
+
+static enum tfm_status find_state(const struct tfm_exec *exec, const char *name, size_t bytes,
+                                  uint32_t *index, struct tfm_error *err)
+{
+    const struct tfm_plan *plan = exec->plan;
+
+    tfm_error_clear(err);
+    for (uint32_t s = 0; s < plan->n_states; s++) {
+        if (strcmp(plan->states[s].tensor->name, name) != 0)
+            continue;
+        if (bytes != plan->states[s].bytes)
+            return tfm_error_set(err, TFM_STATUS_INVALID_ARGUMENT,
+                                 "state \"%s\" has %zu bytes, not %zu", name, plan->states[s].bytes,
+                                 bytes);
+        *index = s;
+        return TFM_STATUS_OK;
+    }
+    return tfm_error_set(err, TFM_STATUS_NOT_FOUND, "the plan has no state \"%s\"", name);
+}
+
+enum tfm_status tfm_exec_state_read(struct tfm_exec *exec, const char *name, void *memory,
+                                    size_t bytes, struct tfm_error *err)
+{
+    uint32_t s = 0;
+    const enum tfm_status status = find_state(exec, name, bytes, &s, err);
+    if (status != TFM_STATUS_OK)
+        return status;
+    struct tfm_device *device = exec->plan->devices[exec->plan->states[s].device];
+    return tfm__device_table(device)->download(
+        tfm__device_handle(device), offset_memory(exec->states[s], 0), memory, bytes, err);
+}
+
+enum tfm_status tfm_exec_state_write(struct tfm_exec *exec, const char *name, const void *memory,
+                                     size_t bytes, struct tfm_error *err)
+{
+    uint32_t s = 0;
+    const enum tfm_status status = find_state(exec, name, bytes, &s, err);
+    if (status != TFM_STATUS_OK)
+        return status;
+    struct tfm_device *device = exec->plan->devices[exec->plan->states[s].device];
+    return tfm__device_table(device)->upload(tfm__device_handle(device), memory,
+                                             offset_memory(exec->states[s], 0), bytes, err);
+}

@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: MIT
+ * Compile: nodes to devices, runs of nodes to segments, tensors to places, segments to programs. */
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/core/alloc.h"
+#include "lib/core/checked.h"
+#include "lib/core/log.h"
+#include "lib/core/plan.h"
+
+static enum tfm_status no_memory(struct tfm_error *err)
+{
+    return tfm_error_set(err, TFM_STATUS_NOMEM, "plan: out of memory");
+}
+
+static const char *scope_name(const struct tfm_node *node)
+{
+    return node->scope ? node->scope->name : "graph";
+}
+
+/* ---- nodes to devices ---- */
+
+static int has_reference(const struct tfm_plan *plan)
+{
+    for (uint32_t d = 0; d < plan->n_devices; d++) {
+        if (strcmp(tfm_device_backend(plan->devices[d]), "reference") == 0)
+            return 1;
+    }
+    return 0;
+}
+
+/* Asks the devices in turn; collects the refusals of those before the one that takes the node. */
+static enum tfm_status assign_node(struct tfm_plan *plan, uint32_t n, struct tfm_error *err)
+{
+    const struct tfm_node *node = tfm_graph_node(plan->graph, n);
+    char refusals[700] = "";
+    size_t used = 0;
+
+    for (uint32_t d = 0; d < plan->n_devices; d++) {
+        struct tfm_device *device = plan->devices[d];
+        char reason[300] = "no reason given";
+        if (tfm__device_may_see(device, node, reason, sizeof reason) &&
+            tfm__device_table(device)->supports(tfm__device_handle(device), node, &plan->capacity,
+                                                reason, sizeof reason)) {
+            plan->node_device[n] = d;
+            if (used && !(plan->refusals[n] = tfm__strdup(refusals)))
+                return no_memory(err);
+            return TFM_STATUS_OK;
+        }
+        const int written = snprintf(refusals + used, sizeof refusals - used, "%s%s: %s",
+                                     used ? "; " : "", tfm_device_backend(device), reason);
+        used = written < 0 || used + (size_t)written >= sizeof refusals ? sizeof refusals - 1
+                                                                        : used + (size_t)written;
+    }
+    if (!has_reference(plan))
+        return tfm_error_set(err, TFM_STATUS_STRICT,
+                             "%s: no device takes %s, and `reference` was left out (TFM_STRICT, or "
+                             "not in the list): %s",
+                             scope_name(node), tfm_op_name(node->op), refusals);
+    return tfm_error_set(err, TFM_STATUS_UNSUPPORTED, "%s: no device takes %s: %s",
+                         scope_name(node), tfm_op_name(node->op), refusals);
+}
+
+/* ---- segments ---- */
+
+static uint32_t count_segments(const struct tfm_plan *plan)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < plan->n_nodes; i++)
+        n += i == 0 || plan->node_device[i] != plan->node_device[i - 1];
+    return n;
+}
+
+/* Fills nodes, tensors and index of a segment whose device and first_node are set. */
+static enum tfm_status fill_segment(struct tfm_plan *plan, struct tfm__segment *segment,
+                                    struct tfm_error *err)
+{
+    const uint32_t n = segment->public.n_nodes;
+    const struct tfm_node **nodes = tfm__alloc_array(n, sizeof *nodes);
+    int32_t *index = tfm__alloc_array(plan->n_tensors + 1, sizeof *index);
+    const struct tfm_tensor **tensors = tfm__alloc_array(plan->n_tensors + 1, sizeof *tensors);
+    uint32_t n_tensors = 0;
+
+    segment->public.nodes = nodes;
+    segment->public.index = index;
+    segment->public.tensors = tensors;
+    if (!nodes || !index || !tensors)
+        return no_memory(err);
+    for (uint32_t t = 0; t < plan->n_tensors; t++)
+        index[t] = -1;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct tfm_node *node = nodes[i] =
+            tfm_graph_node(plan->graph, segment->first_node + i);
+        for (uint32_t k = 0; k < node->n_inputs + node->n_outputs; k++) {
+            const struct tfm_tensor *tensor =
+                k < node->n_inputs ? node->inputs[k] : node->outputs[k - node->n_inputs];
+            if (tensor && index[tensor->id] < 0) {
+                index[tensor->id] = (int32_t)n_tensors;
+                tensors[n_tensors++] = tensor;
+            }
+        }
+    }
+    segment->public.n_tensors = n_tensors;
+    segment->public.read_later = tfm__alloc_array(n_tensors, 1);
+    segment->program.not_written = tfm__alloc_array(n_tensors, 1);
+    if (!segment->public.read_later || !segment->program.not_written)
+        return no_memory(err);
+    segment->whole = tfm__device_caps(plan->devices[segment->device])->whole_segments;
+    return TFM_STATUS_OK;
+}
+
+static enum tfm_status make_segments(struct tfm_plan *plan, struct tfm_error *err)
+{
+    plan->n_segments = 0;
+    plan->segments = tfm__alloc_array(count_segments(plan) + 1, sizeof *plan->segments);
+    if (!plan->segments)
+        return no_memory(err);
+    for (uint32_t i = 0; i < plan->n_nodes; i++) {
+        if (i == 0 || plan->node_device[i] != plan->node_device[i - 1]) {
+            plan->segments[plan->n_segments].device = plan->node_device[i];
+            plan->segments[plan->n_segments++].first_node = i;
+        }
+        plan->node_segment[i] = plan->n_segments - 1;
+        plan->segments[plan->n_segments - 1].public.n_nodes++;
+    }
+    for (uint32_t s = 0; s < plan->n_segments; s++) {
+        const enum tfm_status status = fill_segment(plan, &plan->segments[s], err);
+        if (status != TFM_STATUS_OK)
+            return status;
+    }
+    return TFM_STATUS_OK;
+}
+
+/* ---- tensors to places ---- */
+
+static int is_weight(const struct tfm_tensor *root)
+{
+    return root->kind == TFM_TENSOR_PARAMETER || root->kind == TFM_TENSOR_BUFFER;
+}
+
+static enum tfm_status place_state(struct tfm_plan *plan, const struct tfm_tensor *root,
+                                   uint32_t device, struct tfm__place *place, struct tfm_error *err)
+{
+    for (uint32_t d = 0; d < plan->n_devices; d++) {
+        if (d != device && tfm__plan_place(plan, d, root)->home != TFM__HOME_NONE)
+            return tfm_error_set(err, TFM_STATUS_UNSUPPORTED,
+                                 "state \"%s\" is used on %s and on %s; it can live on one device",
+                                 root->name, tfm_device_backend(plan->devices[d]),
+                                 tfm_device_backend(plan->devices[device]));
+    }
+    struct tfm__state *state = &plan->states[plan->n_states];
+    *state = (struct tfm__state){.tensor = root, .device = device};
+    if (tfm__tensor_bytes(root, root->shape[0], &state->bytes))
+        return tfm_error_set(err, TFM_STATUS_NOMEM, "state \"%s\" is too large", root->name);
+    place->home = TFM__HOME_STATE;
+    place->offset = plan->n_states++;
+    if (root->rank == TFM_MAX_RANK) { /* a cache: [slots, cells, G, d] */
+        if (!plan->slots || root->shape[0] < plan->slots)
+            plan->slots = root->shape[0];
+        if (!plan->cells || root->shape[1] < plan->cells)
+            plan->cells = root->shape[1];
+    }
+    return TFM_STATUS_OK;
+}
+
+/* Notes that node `n` on `device` touches a tensor. */
+static enum tfm_status touch(struct tfm_plan *plan, const struct tfm_tensor *tensor, uint32_t n,
+                             struct tfm_error *err)
+{
+    const uint32_t device = plan->node_device[n];
+    const struct tfm_tensor *root = tfm__tensor_root(tensor);
+    struct tfm__place *place = tfm__plan_place(plan, device, root);
+    const struct tfm__segment *segment = &plan->segments[plan->node_segment[n]];
+
+    if (place->home == TFM__HOME_NONE) {
+        /* what comes from elsewhere must be there when its segment begins, not only at its node */
+        place->first = root->kind == TFM_TENSOR_INPUT ? -1 : (int32_t)n;
+        if (root->kind != TFM_TENSOR_INPUT && plan->maker[root->id] >= 0 &&
+            (uint32_t)plan->maker[root->id] != device)
+            place->first = (int32_t)segment->first_node;
+        if (is_weight(root)) {
+            place->home = segment->whole ? TFM__HOME_PACKED : TFM__HOME_WEIGHTS;
+        } else if (root->kind == TFM_TENSOR_STATE) {
+            const enum tfm_status status = place_state(plan, root, device, place, err);
+            if (status != TFM_STATUS_OK)
+                return status;
+        } else {
+            place->home = TFM__HOME_ARENA;
+            if (tfm__tensor_bytes(root, tfm__tensor_outer(root, &plan->capacity), &place->bytes))
+                return tfm_error_set(err, TFM_STATUS_NOMEM, "tensor \"%s\" is too large",
+                                     root->name);
+        }
+    }
+    place->last = (int32_t)n;
+    if (root->kind == TFM_TENSOR_OUTPUT)
+        place->last = INT32_MAX; /* read when the run is over */
+    return TFM_STATUS_OK;
+}
+
+static enum tfm_status make_places(struct tfm_plan *plan, struct tfm_error *err)
+{
+    enum tfm_status status = TFM_STATUS_OK;
+
+    for (uint32_t t = 0; t < plan->n_tensors; t++)
+        plan->maker[t] = -1;
+    for (uint32_t n = 0; n < plan->n_nodes && status == TFM_STATUS_OK; n++) {
+        const struct tfm_node *node = tfm_graph_node(plan->graph, n);
+        for (uint32_t k = 0; k < node->n_outputs; k++)
+            plan->maker[node->outputs[k]->id] = (int32_t)plan->node_device[n];
+        for (uint32_t k = 0; k < node->n_inputs && status == TFM_STATUS_OK; k++)
+            status = node->inputs[k] ? touch(plan, node->inputs[k], n, err) : TFM_STATUS_OK;
+        for (uint32_t k = 0; k < node->n_outputs && status == TFM_STATUS_OK; k++)
+            status = touch(plan, node->outputs[k], n, err);
+    }
+    return status;
+}
+
+/* What a later segment or the caller reads must be kept until then; copies between devices. */
+static enum tfm_status connect_segments(struct tfm_plan *plan, struct tfm_error *err)
+{
+    for (uint32_t s = 0; s < plan->n_segments; s++) {
+        struct tfm__segment *segment = &plan->segments[s];
+        segment->copies = tfm__alloc_array(segment->public.n_tensors, sizeof *segment->copies);
+        if (!segment->copies)
+            return no_memory(err);
+        for (uint32_t i = 0; i < segment->public.n_tensors; i++) {
+            const struct tfm_tensor *root = tfm__tensor_root(segment->public.tensors[i]);
+            uint8_t *later = (uint8_t *)segment->public.read_later;
+            later[i] = root->kind == TFM_TENSOR_OUTPUT;
+            for (uint32_t r = s + 1; r < plan->n_segments && !later[i]; r++) {
+                for (uint32_t k = 0; k < plan->segments[r].public.n_tensors && !later[i]; k++)
+                    later[i] = tfm__tensor_root(plan->segments[r].public.tensors[k]) == root;
+            }
+            const int32_t maker = plan->maker[root->id];
+            if (maker < 0 || (uint32_t)maker == segment->device)
+                continue;
+            int known = 0; /* an earlier segment of this device, or a view, brought it already */
+            for (uint32_t r = 0; r <= s && !known; r++) {
+                for (uint32_t k = 0; k < plan->segments[r].n_copies && !known; k++)
+                    known = plan->segments[r].device == segment->device &&
+                            plan->segments[r].copies[k].tensor == root->id;
+            }
+            if (known)
+                continue;
+            segment->copies[segment->n_copies++] =
+                (struct tfm__copy){root->id, (uint32_t)maker, segment->device};
+            struct tfm__place *source = tfm__plan_place(plan, (uint32_t)maker, root);
+            if (source->last < (int32_t)segment->first_node)
+                source->last = (int32_t)segment->first_node;
+            if (source->bytes > plan->staging)
+                plan->staging = source->bytes;
+        }
+    }
+    return TFM_STATUS_OK;
+}
+
+/* ---- segments to programs ---- */
+
+static enum tfm_status load_weights(struct tfm_plan *plan, struct tfm__segment *segment,
+                                    struct tfm_error *err)
+{
+    for (uint32_t i = 0; i < segment->public.n_tensors; i++) {
+        const struct tfm_tensor *root = tfm__tensor_root(segment->public.tensors[i]);
+        struct tfm__place *place = tfm__plan_place(plan, segment->device, root);
+        if (place->home != TFM__HOME_WEIGHTS)
+            continue;
+        const enum tfm_status status =
+            tfm__weights_memory(plan->weights, root, &place->memory, err);
+        if (status != TFM_STATUS_OK)
+            return status;
+    }
+    return TFM_STATUS_OK;
+}
+
+static enum tfm_status compile_segment(struct tfm_plan *plan, struct tfm__segment *segment,
+                                       struct tfm_error *err)
+{
+    struct tfm_device *device = plan->devices[segment->device];
+    enum tfm_status status;
+
+    tfm__weights_begin(plan->weights, device);
+    if (segment->whole)
+        status = tfm__device_table(device)->compile(tfm__device_handle(device), plan->weights,
+                                                    &segment->public, &plan->capacity,
+                                                    &segment->program, err);
+    else
+        status = load_weights(plan, segment, err);
+    tfm__weights_end(plan->weights);
+    if (status != TFM_STATUS_OK) {
+        segment->program.impl = NULL;
+        tfm_error_set(err, status, "%s: compile failed without a reason: %s",
+                      tfm_device_backend(device), tfm_status_text(status));
+        return status;
+    }
+    if (segment->program.workspace > plan->workspace[segment->device])
+        plan->workspace[segment->device] = segment->program.workspace;
+    /* what the program never writes needs no memory, unless somebody else reads it */
+    for (uint32_t i = 0; i < segment->public.n_tensors; i++) {
+        const struct tfm_tensor *tensor = segment->public.tensors[i];
+        struct tfm__place *place = tfm__plan_place(plan, segment->device, tensor);
+        if (segment->program.not_written[i] && !segment->public.read_later[i] &&
+            tensor->kind == TFM_TENSOR_INTERMEDIATE && place->home == TFM__HOME_ARENA)
+            place->home = TFM__HOME_NONE;
+    }
+    return TFM_STATUS_OK;
+}
+
+static enum tfm_status check_sizes(const struct tfm_plan *plan, struct tfm_error *err)
+{
+    for (uint32_t d = 0; d < plan->n_devices; d++) {
+        const size_t limit = tfm__device_caps(plan->devices[d])->max_alloc;
+        const char *name = tfm_device_backend(plan->devices[d]);
+        if (limit && plan->arena[d] + plan->workspace[d] > limit)
+            return tfm_error_set(err, TFM_STATUS_NOMEM,
+                                 "%s: the arena needs %zu bytes in one buffer, the device gives at "
+                                 "most %zu; run fewer rows at once (-b)",
+                                 name, plan->arena[d] + plan->workspace[d], limit);
+        for (uint32_t s = 0; s < plan->n_states; s++) {
+            if (limit && plan->states[s].device == d && plan->states[s].bytes > limit)
+                return tfm_error_set(err, TFM_STATUS_NOMEM,
+                                     "%s: state \"%s\" needs %zu bytes in one buffer, the device "
+                                     "gives at most %zu; use a smaller context (-c)",
+                                     name, plan->states[s].tensor->name, plan->states[s].bytes,
+                                     limit);
+        }
+    }
+    return TFM_STATUS_OK;
+}
+
+/* ---- the object ---- */
+
+static enum tfm_status allocate(struct tfm_graph *graph, struct tfm_weights *weights,
+                                struct tfm_device *const *devices, size_t n_devices,
+                                const struct tfm_capacity *capacity, struct tfm_plan **plan,
+                                struct tfm_error *err)
+{
+    struct tfm_plan *p = tfm__alloc(sizeof *p);
+
+    if (!p)
+        return no_memory(err);
+    *plan = p;
+    atomic_init(&p->holders, 1);
+    tfm__graph_retain(graph);
+    tfm__graph_freeze(graph);
+    p->graph = graph;
+    p->weights = tfm__weights_retain(weights);
+    p->capacity = *capacity;
+    p->n_nodes = tfm_graph_node_count(graph);
+    p->n_tensors = tfm_graph_tensor_count(graph);
+    p->devices = tfm__alloc_array(n_devices, sizeof *p->devices);
+    for (size_t i = 0; p->devices && i < n_devices; i++, p->n_devices++)
+        p->devices[i] = tfm_device_retain(devices[i]);
+    p->node_device = tfm__alloc_array(p->n_nodes, sizeof *p->node_device);
+    p->node_segment = tfm__alloc_array(p->n_nodes, sizeof *p->node_segment);
+    p->refusals = tfm__alloc_array(p->n_nodes, sizeof *p->refusals);
+    p->places = tfm__alloc_array(p->n_tensors * n_devices, sizeof *p->places);
+    p->maker = tfm__alloc_array(p->n_tensors, sizeof *p->maker);
+    p->states = tfm__alloc_array(p->n_tensors, sizeof *p->states);
+    p->arena = tfm__alloc_array(n_devices, sizeof *p->arena);
+    p->workspace = tfm__alloc_array(n_devices, sizeof *p->workspace);
+    if (!p->devices || !p->node_device || !p->node_segment || !p->refusals || !p->places ||
+        !p->maker || !p->states || !p->arena || !p->workspace)
+        return no_memory(err);
+    return TFM_STATUS_OK;
+}
+
+void tfm_plan_destroy(struct tfm_plan *plan)
+{
+    if (!plan || atomic_fetch_sub(&plan->holders, 1) != 1)
+        return;
+    for (uint32_t s = 0; s < plan->n_segments; s++) {
+        struct tfm__segment *segment = &plan->segments[s];
+        struct tfm_device *device = plan->devices[segment->device];
+        if (segment->program.impl)
+            tfm__device_table(device)->release(tfm__device_handle(device), &segment->program);
+        tfm__free((void *)segment->public.nodes);
+        tfm__free((void *)segment->public.tensors);
+        tfm__free((void *)segment->public.index);
+        tfm__free((void *)segment->public.read_later);
+        tfm__free(segment->program.not_written);
+        tfm__free(segment->copies);
+    }
+    for (uint32_t n = 0; plan->refusals && n < plan->n_nodes; n++)
+        tfm__free(plan->refusals[n]);
+    tfm__free(plan->segments);
+    tfm__free(plan->refusals);
+    tfm__free(plan->node_device);
+    tfm__free(plan->node_segment);
+    tfm__free(plan->places);
+    tfm__free(plan->maker);
+    tfm__free(plan->states);
+    tfm__free(plan->arena);
+    tfm__free(plan->workspace);
+    tfm_weights_release(plan->weights);
+    for (uint32_t d = 0; d < plan->n_devices; d++)
+        tfm_device_release(plan->devices[d]);
+    tfm__free(plan->devices);
+    tfm_graph_destroy(plan->graph);
+    tfm__free(plan);
+}
+
+static void report(const struct tfm_plan *plan)
+{
+    struct tfm_plan_summary sum;
+
+    if (!tfm__verbose())
+        return;
+    tfm_plan_summarize(plan, &sum);
+    tfm__log(TFM_LOG_INFO, "plan",
+             "%u nodes in %u segments, %u fell back, %u device changes, arena %zu bytes, state %zu "
+             "bytes",
+             sum.nodes, sum.segments, sum.fallbacks, sum.device_changes, sum.arena_bytes,
+             sum.state_bytes);
+    for (uint32_t n = 0; n < plan->n_nodes; n++) {
+        const struct tfm_node *node = tfm_graph_node(plan->graph, n);
+        if (plan->refusals[n])
+            tfm__log(TFM_LOG_INFO, "plan", "%s: %s falls back to %s: %s", scope_name(node),
+                     tfm_op_name(node->op), tfm_device_backend(plan->devices[plan->node_device[n]]),
+                     plan->refusals[n]);
+    }
+}
+
+enum tfm_status tfm_plan_compile(struct tfm_graph *graph, struct tfm_weights *weights,
+                                 struct tfm_device *const *devices, size_t n_devices,
+                                 const struct tfm_capacity *capacity, struct tfm_plan **plan,
+                                 struct tfm_error *err)
+{
+    struct tfm_plan *p = NULL;
+    enum tfm_status status = tfm_graph_check(graph, err);
+
+    if (status != TFM_STATUS_OK)
+        return status;
+    if (n_devices == 0 || capacity->rows == 0 || capacity->rows > INT32_MAX ||
+        capacity->out_rows > capacity->rows || tfm_graph_node_count(graph) == 0)
+        return tfm_error_set(
+            err, TFM_STATUS_INVALID_ARGUMENT,
+            "plan: %zu devices, %u nodes, capacity of %u rows and %u out rows: each "
+            "but the last must be positive, and the last at most the rows",
+            n_devices, tfm_graph_node_count(graph), capacity->rows, capacity->out_rows);
+    status = allocate(graph, weights, devices, n_devices, capacity, &p, err);
+    for (uint32_t n = 0; status == TFM_STATUS_OK && n < p->n_nodes; n++)
+        status = assign_node(p, n, err);
+    if (status == TFM_STATUS_OK)
+        status = make_segments(p, err);
+    if (status == TFM_STATUS_OK)
+        status = make_places(p, err);
+    if (status == TFM_STATUS_OK)
+        status = connect_segments(p, err);
+    for (uint32_t s = 0; status == TFM_STATUS_OK && s < p->n_segments; s++)
+        status = compile_segment(p, &p->segments[s], err);
+    if (status == TFM_STATUS_OK)
+        status = tfm__plan_layout(p, err);
+    if (status == TFM_STATUS_OK)
+        status = check_sizes(p, err);
+    if (status != TFM_STATUS_OK) {
+        tfm_plan_destroy(p);
+        return status;
+    }
+    report(p);
+    *plan = p;
+    return TFM_STATUS_OK;
+}
+
+void tfm_plan_summarize(const struct tfm_plan *plan, struct tfm_plan_summary *summary)
+{
+    *summary = (struct tfm_plan_summary){.nodes = plan->n_nodes, .segments = plan->n_segments};
+    for (uint32_t n = 0; n < plan->n_nodes; n++)
+        summary->fallbacks += plan->refusals[n] != NULL;
+    if (plan->n_segments)
+        summary->device_changes = plan->n_segments - 1;
+    for (uint32_t d = 0; d < plan->n_devices; d++)
+        summary->arena_bytes += plan->arena[d] + plan->workspace[d];
+    for (uint32_t s = 0; s < plan->n_states; s++)
+        summary->state_bytes += plan->states[s].bytes;
+}
+
+enum tfm_status tfm_plan_describe(const struct tfm_plan *plan, uint32_t node,
+                                  struct tfm_plan_node *description)
+{
+    if (node >= plan->n_nodes)
+        return TFM_STATUS_OUT_OF_RANGE;
+    *description = (struct tfm_plan_node){
+        .node = tfm_graph_node(plan->graph, node),
+        .backend = tfm_device_backend(plan->devices[plan->node_device[node]]),
+        .segment = plan->node_segment[node],
+        .fallback = plan->refusals[node] != NULL,
+        .refusal = plan->refusals[node] ? plan->refusals[node] : "",
+    };
+    return TFM_STATUS_OK;
+}
+
+const struct tfm_graph *tfm_plan_graph(const struct tfm_plan *plan)
+{
+    return plan->graph;
+}
