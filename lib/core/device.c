@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT
+ * Open devices: reference-counted, one for each device of a backend however many ask for it, so
+ * that what hangs on a device (packed weights, built programs) exists once. */
+#include "lib/core/device.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/core/ageing.h"
+#include "lib/core/alloc.h"
+#include "lib/core/env.h"
+#include "lib/core/host.h"
+#include "lib/core/registry.h"
+
+struct tfm_device {
+    struct tfm__entry *entry; /* held */
+    struct tfm_device *next;  /* in entry->devices */
+    unsigned references;      /* guarded by entry->lock, as the list is */
+    uint32_t index;
+    uint32_t threads; /* that were allowed when it was opened */
+    void *handle;
+    struct tfm_device_caps caps;
+    const char *name;
+};
+
+/* A device keeps the threads it was opened with, so one with another number is another device. */
+static struct tfm_device *find_open(const struct tfm__entry *entry, uint32_t index)
+{
+    for (struct tfm_device *device = entry->devices; device; device = device->next) {
+        if (device->index == index && device->threads == tfm_threads())
+            return device;
+    }
+    return NULL;
+}
+
+/* What a device promises must be in its table. */
+static enum tfm_status check_caps(struct tfm_device *device, struct tfm_error *err)
+{
+    const struct tfm_backend *table = &device->entry->table;
+
+    device->caps.description[sizeof device->caps.description - 1] = '\0';
+    if (device->caps.whole_segments && !table->compile)
+        return tfm_error_set(err, TFM_STATUS_BACKEND,
+                             "its caps say whole_segments, but its table has no compile");
+    if (!device->caps.whole_segments && !table->run_node)
+        return tfm_error_set(err, TFM_STATUS_BACKEND,
+                             "its caps say node by node, but its table has no run_node");
+    return TFM_STATUS_OK;
+}
+
+static enum tfm_status open_new(struct tfm_device *device, struct tfm_error *err)
+{
+    const struct tfm_backend *table = &device->entry->table;
+    enum tfm_status status = table->open(tfm__host(), device->index, &device->handle, err);
+
+    if (status != TFM_STATUS_OK)
+        return tfm_error_set(err, status, "open failed: %s", tfm_status_text(status));
+    table->caps(device->handle, &device->caps);
+    status = check_caps(device, err);
+    if (status != TFM_STATUS_OK)
+        table->close(device->handle);
+    return status;
+}
+
+enum tfm_status tfm__device_open(struct tfm__entry *entry, uint32_t index,
+                                 struct tfm_device **device, struct tfm_error *err)
+{
+    enum tfm_status status = TFM_STATUS_OK;
+
+    /* Held while the backend opens: the second who asks waits and shares. */
+    pthread_mutex_lock(&entry->lock);
+    struct tfm_device *found = find_open(entry, index);
+    if (found) {
+        found->references++;
+        goto done;
+    }
+    found = tfm__alloc(sizeof *found);
+    if (!found) {
+        status = tfm_error_set(err, TFM_STATUS_NOMEM, "out of memory");
+        goto done;
+    }
+    found->entry = entry;
+    found->index = index;
+    found->threads = tfm_threads();
+    found->references = 1;
+    found->name = entry->probe.devices[index].name;
+    status = open_new(found, err);
+    if (status != TFM_STATUS_OK) {
+        tfm__free(found);
+        goto done;
+    }
+    tfm__entry_retain(entry);
+    found->next = entry->devices;
+    entry->devices = found;
+done:
+    pthread_mutex_unlock(&entry->lock);
+    if (status == TFM_STATUS_OK)
+        *device = found;
+    else
+        tfm_error_prefix(err, "%s: device %u (%s)", entry->name, (unsigned)index,
+                         entry->probe.devices[index].name);
+    return status;
+}
+
+struct tfm_device *tfm_device_retain(struct tfm_device *device)
+{
+    pthread_mutex_lock(&device->entry->lock);
+    device->references++;
+    pthread_mutex_unlock(&device->entry->lock);
+    return device;
+}
+
+void tfm_device_release(struct tfm_device *device)
+{
+    if (!device)
+        return;
+    struct tfm__entry *entry = device->entry;
+    pthread_mutex_lock(&entry->lock);
+    const int last = --device->references == 0;
+    if (last) {
+        struct tfm_device **link = &entry->devices;
+        while (*link != device)
+            link = &(*link)->next;
+        *link = device->next;
+    }
+    pthread_mutex_unlock(&entry->lock);
+    if (!last)
+        return;
+    entry->table.close(device->handle);
+    tfm__free(device);
+    tfm__entry_release(entry);
+}
+
+const char *tfm_device_backend(const struct tfm_device *device)
+{
+    return device->entry->name;
+}
+
+const char *tfm_device_name(const struct tfm_device *device)
+{
+    return device->name;
+}
+
+const void *tfm_device_extension(const struct tfm_device *device, const char *name)
+{
+    const struct tfm_backend *table = &device->entry->table;
+    return table->extension ? table->extension(device->handle, name) : NULL;
+}
+
+const struct tfm_backend *tfm__device_table(const struct tfm_device *device)
+{
+    return &device->entry->table;
+}
+
+void *tfm__device_handle(const struct tfm_device *device)
+{
+    return device->handle;
+}
+
+const struct tfm_device_caps *tfm__device_caps(const struct tfm_device *device)
+{
+    return &device->caps;
+}
+
+int tfm__device_may_see(const struct tfm_device *device, const struct tfm_node *node, char *reason,
+                        size_t size)
+{
+    return tfm__ageing_may_see(device->entry->table.abi_minor, node, reason, size);
+}
+
+int tfm__devices_strict_env(void)
+{
+    const char *value = tfm__env("TFM_STRICT");
+    return value && *value && strcmp(value, "0") != 0;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT
+ * Where plugin files are looked for. */
+#ifndef TFM__CORE_SEARCH_H
+#define TFM__CORE_SEARCH_H
+
+#include <stddef.h>
+
+#include <tfm/status.h>
+
+/* Called for each candidate in search order. `file` is absolute (or what the user wrote, when it
+ * leads nowhere), `asked` is 1 when the user pointed at it (argument or TFM_PLUGIN_PATH), `problem`
+ * is NULL or says why it cannot even be tried. Anything but OK ends the search. */
+typedef enum tfm_status (*tfm__search_visit)(void *context, const char *file, int asked,
+                                             const char *problem);
+
+/* The order of tfm/device.h: plugins [n], TFM_PLUGIN_PATH, the package's folder. Of a folder the
+ * *.so files are visited, sorted by name. NOMEM, or what visit says. */
+enum tfm_status tfm__search_plugins(const char *const *plugins, size_t n, tfm__search_visit visit,
+                                    void *context);
+
+#endif
