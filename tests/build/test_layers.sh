@@ -1,0 +1,85 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# The rooms include downwards only: tools -> llm -> nn -> ops -> core -> tfm/backend.h <- backends
+# (docs/design.md, section 2). Catches a call around the layers, and an OpenCL or text library that
+# reaches into a room that must do without.
+set -u
+root=${TFM_TEST_SRCDIR:-.}
+work=$(mktemp -d) || exit 99
+trap 'rm -rf "$work"' EXIT
+
+# What a room may include, beside the headers of the C library: extended regular expressions.
+core_api='tfm/(attrs\.def|backend\.h|device\.h|dtype\.h|dtypes\.def|graph\.h|op\.h|ops\.def|plan\.h|status\.def|status\.h|weights\.h)'
+plugin_api='tfm/(attrs\.def|backend\.h|dtype\.h|dtypes\.def|op\.h|ops\.def|status\.def|status\.h)'
+checked='lib/core/checked\.h'
+allowed() {
+    case $1 in
+        lib/include/tfm/gguf.h | lib/include/tfm/llm.h | lib/include/tfm/model.h | \
+            lib/include/tfm/sampler.h | lib/include/tfm/session.h | lib/include/tfm/tokenizer.h)
+            echo 'tfm/.*' ;;
+        lib/include/tfm/tfm.h) echo "$core_api|tfm/nn\.h" ;;
+        lib/include/tfm/backend.h) echo 'tfm/(attrs\.def|dtype\.h|dtypes\.def|op\.h|ops\.def|status\.def|status\.h)' ;;
+        lib/include/tfm/*) echo "$core_api" ;;
+        lib/core/version.c) echo 'tfm/tfm\.h|config\.h' ;;
+        lib/core/*) echo "$core_api|lib/core/.*" ;;
+        lib/ops/*) echo "$core_api|lib/ops/.*|lib/core/(rule|checked)\.h" ;;
+        lib/nn/*) echo "$core_api|tfm/nn\.h|lib/nn/.*|lib/core/(alloc|checked)\.h" ;;
+        lib/llm/*) echo "tfm/.*|lib/llm/.*|$checked|pcre2\.h|utf8proc\.h" ;;
+        lib/tools/*) echo "tfm/.*|lib/tools/.*|$checked|config\.h|jansson\.h" ;;
+        backends/reference/*) echo "$plugin_api|backends/reference/.*|$checked|config\.h" ;;
+        backends/opencl/*) echo "$plugin_api|tfm/opencl\.h|backends/opencl/.*|kernels/.*|$checked|config\.h|CL/.*|clblast_c\.h" ;;
+        kernels/*) echo 'kernels/.*' ;;
+        *) echo 'nothing' ;;
+    esac
+}
+
+# Headers of the C library are <name.h>, <sys/name.h>, <arpa/name.h>... which no other room provides.
+libc='(sys/)?(assert|auxv|ctype|dirent|dlfcn|errno|fcntl|float|getopt|inttypes|limits|locale|math|mman|pthread|resource|sched|signal|stat|stdalign|stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|string|strings|sysinfo|time|types|uio|unistd|wait|wchar|ioctl|termios)\.h'
+
+# Prints one line a wrong include below the root that is given.
+wrong_includes() {
+    (
+        cd "$1" || exit 1
+        find lib backends kernels -type f \( -name '*.[ch]' -o -name '*.cl' -o -name '*.def' \) |
+            sort | while read -r file; do
+            sed -n -E 's/^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]*)[>"].*/\1/p' "$file" |
+                grep -v -x -E "$libc|$(allowed "$file")" | sed "s,^,$file includes ,"
+        done
+    )
+}
+
+case_number=0
+verdict() { # STATUS TEXT
+    case_number=$((case_number + 1))
+    if test "$1" -eq 0; then echo "ok $case_number - $2"; else echo "not ok $case_number - $2"; fi
+}
+
+wrong_includes "$root" >"$work/found"
+sed 's/^/# /' "$work/found"
+test ! -s "$work/found"
+verdict $? 'every include goes down the layers'
+
+# The same check must see each of these.
+while read -r file include; do
+    rm -rf "$work/bad"
+    mkdir -p "$work/bad/lib" "$work/bad/backends" "$work/bad/kernels" "$work/bad/${file%/*}"
+    echo "#include $include" >"$work/bad/$file"
+    wrong_includes "$work/bad" | grep -q -F "$file includes"
+    verdict $? "$include in $file is seen"
+done <<'BAD'
+lib/core/x.c <tfm/nn.h>
+lib/core/x.c "backends/reference/reference.h"
+lib/core/x.c "lib/ops/refuse.h"
+lib/ops/x.c <tfm/nn.h>
+lib/ops/x.c "lib/core/registry.h"
+lib/nn/x.c <tfm/model.h>
+lib/llm/x.c "lib/core/alloc.h"
+lib/llm/x.c <jansson.h>
+lib/tools/x.c "lib/llm/text.h"
+lib/tools/x.c <CL/cl.h>
+backends/reference/x.c <tfm/graph.h>
+backends/opencl/x.c "lib/core/alloc.h"
+kernels/x.cl "backends/opencl/device.h"
+lib/include/tfm/backend.h <tfm/device.h>
+BAD
+echo "1..$case_number"
