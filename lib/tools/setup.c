@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT
+ * Opens model, devices and session from the common options; says under -v what it got. */
+#include "lib/tools/setup.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "lib/tools/clock.h"
+#include "lib/tools/message.h"
+#include "lib/tools/place.h"
+#include "lib/tools/progress.h"
+
+int tfm__verbose_wanted(const struct tfm__options *options)
+{
+    const char *value = getenv("TFM_VERBOSE");
+    return options->verbose || (value && *value && strcmp(value, "0") != 0);
+}
+
+size_t tfm__peak_bytes(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) ? 0 : (size_t)usage.ru_maxrss * 1024;
+}
+
+int tfm__backend_help_wanted(const struct tfm__options *options)
+{
+    const char *spec = options->backend ? options->backend : secure_getenv("TFM_BACKEND");
+    return spec && strcmp(spec, "help") == 0;
+}
+
+/* ---- model
+ * ----------------------------------------------------------------------------------------- */
+
+int tfm__setup_model(const struct tfm__options *options, struct tfm__setup *setup)
+{
+    char found[PATH_MAX];
+    const char *path = options->model;
+    const char *variable = secure_getenv("TFM_MODEL");
+    struct tfm_error err;
+
+    if (!path && variable && *variable)
+        path = variable;
+    if (!path) {
+        if (!tfm__place_find_model(found))
+            return tfm__failed(
+                "no model found: ./quickstart fetches one, or name one with -m FILE");
+        path = found;
+    }
+    double start = tfm__seconds();
+    if (tfm_model_open(path, &setup->model, &err))
+        return tfm__failed("%s%s", options->model || path == found ? "" : "TFM_MODEL: ", err.text);
+    setup->load_seconds += tfm__seconds() - start;
+    return TFM__EXIT_OK;
+}
+
+/* ---- backends
+ * -------------------------------------------------------------------------------------- */
+
+static int same_file(const char *a, const char *b)
+{
+    struct stat first, second;
+    if (strcmp(a, b) == 0)
+        return 1;
+    return stat(a, &first) == 0 && stat(b, &second) == 0 && first.st_dev == second.st_dev &&
+           first.st_ino == second.st_ino;
+}
+
+/* A plugin that was asked for by name and refused is an error, as a missing model would be. */
+static int check_plugins(const struct tfm__options *options, struct tfm_registry *registry)
+{
+    for (size_t i = 0; i < options->plugins.n; i++)
+        for (size_t k = 0; k < tfm_registry_count(registry); k++) {
+            const struct tfm_backend_row *row = tfm_registry_row(registry, k);
+            if (row->status == TFM_STATUS_PLUGIN && same_file(row->file, options->plugins.items[i]))
+                return tfm__failed("--plugin %s: %s", options->plugins.items[i], row->reason);
+        }
+    return TFM__EXIT_OK;
+}
+
+int tfm__setup_registry(const struct tfm__options *options, struct tfm__setup *setup)
+{
+    struct tfm_error err;
+    if (options->verbose)
+        setenv("TFM_VERBOSE", "1", 1);
+    if (options->threads > 0)
+        tfm_threads_set((uint32_t)options->threads);
+    tfm__place_add_plugins();
+    if (tfm_registry_create(options->plugins.items, options->plugins.n, &setup->registry, &err))
+        return tfm__failed("%s", err.text);
+    return TFM__EXIT_OK;
+}
+
+/* ---- session
+ * --------------------------------------------------------------------------------------- */
+
+static void tell_setup(const struct tfm__setup *setup)
+{
+    const struct tfm_plan *plan = tfm_session_plan(setup->session);
+    struct tfm_plan_summary summary;
+
+    for (size_t i = 0; i < setup->n_devices; i++)
+        tfm__message("device %zu: %s: %s", i, tfm_device_backend(setup->devices[i]),
+                     tfm_device_name(setup->devices[i]));
+    tfm_plan_summarize(plan, &summary);
+    tfm__message("plan: %u nodes, %u segments, %u fell back, %u device changes", summary.nodes,
+                 summary.segments, summary.fallbacks, summary.device_changes);
+    for (uint32_t i = 0; i < summary.nodes; i++) {
+        struct tfm_plan_node node;
+        if (tfm_plan_describe(plan, i, &node) == TFM_STATUS_OK && node.fallback)
+            tfm__message(
+                "plan: node %u, %s of %s, fell back to %s: %s", i, tfm_op_name(node.node->op),
+                node.node->scope ? node.node->scope->name : "?", node.backend, node.refusal);
+    }
+    tfm__message("memory: model file %.1f MB, arena %.1f MB, KV cache %.1f MB, peak %.1f MB",
+                 1e-6 * (double)tfm_model_bytes(setup->model), 1e-6 * (double)summary.arena_bytes,
+                 1e-6 * (double)summary.state_bytes, 1e-6 * (double)tfm__peak_bytes());
+}
+
+int tfm__setup_session(const struct tfm__options *options, int64_t context,
+                       struct tfm__setup *setup)
+{
+    struct tfm_session_options session;
+    struct tfm__progress progress;
+    struct tfm_error err;
+    double start = tfm__seconds();
+    int code = tfm__setup_registry(options, setup);
+
+    if (code == TFM__EXIT_OK)
+        code = check_plugins(options, setup->registry);
+    if (code != TFM__EXIT_OK)
+        return code;
+    if (tfm_devices_open(setup->registry, options->backend, -1, setup->devices, TFM__SETUP_DEVICES,
+                         &setup->n_devices, &err))
+        return tfm__failed("%s", err.text);
+
+    tfm__progress_init(&progress);
+    tfm_session_defaults(&session);
+    session.context = options->given.context ? options->context : context;
+    session.chunk = options->chunk;
+    tfm_dtype_parse(options->cache,
+                    &session.cache); /* the option table lets pass only what parses */
+    session.progress = tfm__progress_show;
+    session.progress_context = &progress;
+    enum tfm_status status = tfm_session_create(setup->model, setup->devices, setup->n_devices,
+                                                &session, &setup->session, &err);
+    tfm__progress_clear(&progress);
+    if (status != TFM_STATUS_OK)
+        return tfm__failed("%s", err.text);
+    setup->load_seconds += tfm__seconds() - start;
+    if (tfm__verbose_wanted(options))
+        tell_setup(setup);
+    return TFM__EXIT_OK;
+}
+
+void tfm__setup_close(struct tfm__setup *setup)
+{
+    tfm_session_destroy(setup->session);
+    for (size_t i = 0; i < setup->n_devices; i++)
+        tfm_device_release(setup->devices[i]);
+    tfm_registry_destroy(setup->registry);
+    tfm_model_close(setup->model);
+}

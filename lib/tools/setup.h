@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT
+ * What the verbs have in common: model, registry, devices, session, as the common options say. */
+#ifndef TFM__TOOLS_SETUP_H
+#define TFM__TOOLS_SETUP_H
+
+#include <tfm/session.h>
+
+#include "lib/tools/options.h"
+
+enum { TFM__SETUP_DEVICES = 16 };
+
+struct tfm__setup {
+    struct tfm_model *model;
+    struct tfm_registry *registry;
+    struct tfm_device *devices[TFM__SETUP_DEVICES];
+    size_t n_devices;
+    struct tfm_session *session;
+    double load_seconds; /* of the calls below */
+};
+
+/* Each returns an exit code after it has said what is wrong, and is released with tfm__setup_close,
+ * which takes a half-filled or zeroed struct. */
+int tfm__setup_model(const struct tfm__options *options, struct tfm__setup *setup);
+/* Only the registry, for `tfm backends`. */
+int tfm__setup_registry(const struct tfm__options *options, struct tfm__setup *setup);
+/* Registry, devices, session; `context` is used when -c was not given (0 = the session's own).
+ * Needs the model. */
+int tfm__setup_session(const struct tfm__options *options, int64_t context,
+                       struct tfm__setup *setup);
+void tfm__setup_close(struct tfm__setup *setup);
+
+/* 1 under -v and TFM_VERBOSE. */
+int tfm__verbose_wanted(const struct tfm__options *options);
+/* Peak memory of this process in bytes. */
+size_t tfm__peak_bytes(void);
+
+/* 1 if the user asks for the list instead of a backend (--backend help, TFM_BACKEND=help). */
+int tfm__backend_help_wanted(const struct tfm__options *options);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT
+ * `tfm tokenize`: the ids of a text, on one line. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "lib/tools/json_text.h"
+#include "lib/tools/message.h"
+#include "lib/tools/prompt.h"
+#include "lib/tools/setup.h"
+
+static int print_texts(const struct tfm_tokenizer *tokenizer, const struct tfm__prompt *prompt)
+{
+    for (size_t i = 0; i < prompt->n; i++) {
+        struct tfm_text piece;
+        struct tfm_error err;
+        if (tfm_tokenizer_piece(tokenizer, prompt->ids[i], &piece, &err))
+            return tfm__failed("%s", err.text);
+        printf("%" PRId32 "\t", prompt->ids[i]);
+        if (tfm__json_put_string(piece.data, piece.size))
+            return tfm__failed("out of memory");
+        putchar('\n');
+    }
+    return TFM__EXIT_OK;
+}
+
+int tfm__verb_tokenize(const struct tfm__options *options)
+{
+    struct tfm__setup setup = {0};
+    struct tfm__prompt prompt = {0};
+    int code = tfm__prompt_read(options, NULL, &prompt);
+
+    if (code == TFM__EXIT_OK)
+        code = tfm__setup_model(options, &setup);
+    if (code == TFM__EXIT_OK)
+        code = tfm__prompt_encode(options, setup.model, &prompt);
+    if (code == TFM__EXIT_OK && options->text) {
+        code = print_texts(tfm_model_tokenizer(setup.model), &prompt);
+    } else if (code == TFM__EXIT_OK) {
+        for (size_t i = 0; i < prompt.n; i++)
+            printf(i ? " %" PRId32 : "%" PRId32, prompt.ids[i]);
+        putchar('\n');
+    }
+    tfm__prompt_deinit(&prompt);
+    tfm__setup_close(&setup);
+    return code;
+}
