@@ -1,0 +1,20 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# What `make installcheck` runs on the installed program: with nothing in the environment, from / and
+# through a symlink, it finds the backends of its own prefix. installcheck.sh TFM PLUGINDIR
+set -u
+tfm=$1 plugindir=$2
+work=$(mktemp -d) || exit 99
+trap 'rm -rf "$work"' EXIT
+unset TFM_PLUGIN_PATH TFM_BACKEND TFM_STRICT TFM_KERNEL_PATH LD_LIBRARY_PATH
+POCL_CACHE_DIR=$work
+export POCL_CACHE_DIR
+ln -s "$tfm" "$work/link"
+for program in "$tfm" "$work/link"; do
+    (cd / && "$program" backends) >"$work/out" || { echo "$program backends failed" >&2; exit 1; }
+    if test -f "$plugindir/opencl.so" && ! grep -q -F "$plugindir/opencl.so" "$work/out"; then
+        cat "$work/out" >&2
+        echo "$program backends does not show $plugindir/opencl.so" >&2
+        exit 1
+    fi
+done
