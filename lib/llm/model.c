@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT
+ * A model file as one object: mapping, configuration, tokenizer, weights. */
+#include <stdlib.h>
+
+#include "lib/llm/model_internal.h"
+
+static void close_file(void *context)
+{
+    tfm_gguf_close(context);
+}
+
+enum tfm_status tfm_model_open(const char *path, struct tfm_model **model, struct tfm_error *err)
+{
+    enum tfm_status status;
+    struct tfm_model *m;
+
+    tfm_error_clear(err);
+    m = calloc(1, sizeof *m);
+    if (!m)
+        return tfm_error_set(err, TFM_STATUS_NOMEM, "%s: out of memory", path);
+    atomic_init(&m->holders, 1);
+    pthread_mutex_init(&m->loading, NULL);
+    status = tfm_weights_create(&m->weights, err);
+    if (status == TFM_STATUS_OK)
+        status = tfm_gguf_open(path, &m->gguf, err);
+    if (status == TFM_STATUS_OK) {
+        tfm_weights_on_destroy(m->weights, close_file, m->gguf);
+        status = tfm__model_config_read(m, err);
+    }
+    if (status == TFM_STATUS_OK)
+        status = tfm_tokenizer_create(m->gguf, &m->tokenizer, err);
+    if (status == TFM_STATUS_OK)
+        status = tfm__model_tensors_read(m, err);
+    if (status != TFM_STATUS_OK) {
+        tfm_model_close(m);
+        return status;
+    }
+    *model = m;
+    return TFM_STATUS_OK;
+}
+
+struct tfm_model *tfm__model_retain(struct tfm_model *model)
+{
+    atomic_fetch_add(&model->holders, 1);
+    return model;
+}
+
+void tfm_model_close(struct tfm_model *model)
+{
+    if (!model || atomic_fetch_sub(&model->holders, 1) != 1)
+        return;
+    tfm_weights_release(model->weights); /* closes the file when no plan holds them any more */
+    tfm_tokenizer_destroy(model->tokenizer);
+    pthread_mutex_destroy(&model->loading);
+    free(model->architecture);
+    free(model->name);
+    free(model->layers);
+    free(model->used);
+    free(model);
+}
+
+const struct tfm_model_config *tfm_model_config(const struct tfm_model *model)
+{
+    return &model->config;
+}
+
+const struct tfm_tokenizer *tfm_model_tokenizer(const struct tfm_model *model)
+{
+    return model->tokenizer;
+}
+
+const char *tfm_model_path(const struct tfm_model *model)
+{
+    return tfm_gguf_path(model->gguf);
+}
+
+size_t tfm_model_bytes(const struct tfm_model *model)
+{
+    return tfm_gguf_size(model->gguf);
+}

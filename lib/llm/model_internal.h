@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT
+ * What model.c, model_config.c, model_tensors.c and session.c share. */
+#ifndef TFM__LLM_MODEL_INTERNAL_H
+#define TFM__LLM_MODEL_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include <tfm/model.h>
+
+struct tfm_model {
+    atomic_uint holders;
+    struct tfm_gguf *gguf;
+    struct tfm_tokenizer *tokenizer;
+    struct tfm_weights *weights;
+    struct tfm_model_config config;
+    char *architecture, *name;
+    enum tfm_dtype embedding, head;
+    struct tfm_nn_decoder_layer *layers; /* [config.layers] */
+    unsigned char *used;                 /* [tensors of the file] 1 = read by the model */
+
+    /* Who hears of weights that a device has taken; one session loads at a time. */
+    pthread_mutex_t loading;
+    void (*progress)(void *context, size_t done, size_t total);
+    void *progress_context;
+    size_t done, total;
+};
+
+struct tfm_model *tfm__model_retain(struct tfm_model *model);
+
+/* Hyperparameters from the file's metadata, each checked. */
+enum tfm_status tfm__model_config_read(struct tfm_model *model, struct tfm_error *err);
+
+/* Every tensor the decoder reads goes into model->weights under our names; every tensor of the file
+ * must be read by somebody. */
+enum tfm_status tfm__model_tensors_read(struct tfm_model *model, struct tfm_error *err);
+
+#endif
