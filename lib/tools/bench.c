@@ -122,7 +122,7 @@ static int run_all(const struct tfm__options *options, struct tfm__setup *setup)
     size_t n = 0;
 
     if (ids)
-        fill_ids(ids, most, tfm_tokenizer_vocab(tfm_model_tokenizer(setup->model)));
+        fill_ids(ids, most, (size_t)tfm_model_config(setup->model)->vocab);
     for (size_t i = 0; i < 2 && code == TFM__EXIT_OK; i++) {
         if (measures[i].n_prompt + measures[i].n_gen == 0)
             continue;

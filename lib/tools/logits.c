@@ -27,9 +27,9 @@ static int compare(const void *left, const void *right)
     return a->id < b->id ? -1 : 1;
 }
 
-static int print_best(const struct tfm_tokenizer *tokenizer, const float *logits, int64_t top)
+static int print_best(const struct tfm_tokenizer *tokenizer, const float *logits, size_t vocab,
+                      int64_t top)
 {
-    size_t vocab = tfm_tokenizer_vocab(tokenizer);
     struct candidate *all = calloc(vocab, sizeof *all);
     int code = all ? TFM__EXIT_OK : tfm__failed("out of memory");
 
@@ -56,14 +56,9 @@ static int print_best(const struct tfm_tokenizer *tokenizer, const float *logits
 static int read_tokens(const struct tfm__options *options, const struct tfm_model *model,
                        struct tfm__prompt *prompt)
 {
-    int code;
-    if (options->given.ids && (options->given.prompt || options->given.file))
-        return tfm__usage("--ids and a prompt exclude each other");
     if (options->given.ids)
-        return tfm__prompt_parse_ids(options->ids, prompt);
-    code = tfm__prompt_read(options, NULL, prompt);
-    if (code == TFM__EXIT_OK)
-        code = tfm__prompt_encode(options, model, prompt);
+        return TFM__EXIT_OK;
+    int code = tfm__prompt_encode(options, model, prompt);
     if (code == TFM__EXIT_OK && prompt->n == 0)
         code = tfm__failed("the prompt is empty: there is nothing to predict from");
     return code;
@@ -75,19 +70,25 @@ static int compute(const struct tfm__options *options, struct tfm__setup *setup,
     struct tfm_error err;
     if (tfm_session_feed(setup->session, prompt->ids, prompt->n, &err))
         return tfm__failed("%s", err.text);
-    const struct tfm_tokenizer *tokenizer = tfm_model_tokenizer(setup->model);
+    const size_t vocab = (size_t)tfm_model_config(setup->model)->vocab;
     const float *logits = tfm_session_logits(setup->session);
-    if (options->npy && tfm__npy_write(options->npy, logits, tfm_tokenizer_vocab(tokenizer)))
+    if (options->npy && tfm__npy_write(options->npy, logits, vocab))
         return TFM__EXIT_FAILED;
-    return print_best(tokenizer, logits, options->top);
+    return print_best(tfm_model_tokenizer(setup->model), logits, vocab, options->top);
 }
 
 int tfm__verb_logits(const struct tfm__options *options)
 {
     struct tfm__setup setup = {0};
     struct tfm__prompt prompt = {0};
-    int code = tfm__setup_model(options, &setup);
+    int code = tfm__prompt_check(options, 1);
 
+    if (code == TFM__EXIT_OK && options->given.ids)
+        code = tfm__prompt_parse_ids(options->ids, &prompt);
+    else if (code == TFM__EXIT_OK)
+        code = tfm__prompt_read(options, "", &prompt);
+    if (code == TFM__EXIT_OK)
+        code = tfm__setup_model(options, &setup);
     if (code == TFM__EXIT_OK)
         code = read_tokens(options, setup.model, &prompt);
     if (code == TFM__EXIT_OK)

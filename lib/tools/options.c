@@ -214,6 +214,13 @@ static int unknown_option(const char *word)
     return tfm__usage("unknown option %s", word);
 }
 
+static int wrong_argument(const struct tfm__option *row, const char *expected)
+{
+    const char letter[] = {row->letter, '\0'};
+    return tfm__usage("%s%s%s--%s: '%s' is not %s", row->letter ? "-" : "", letter,
+                      row->letter ? ", " : "", row->name, optarg, expected);
+}
+
 int tfm__options_parse(enum tfm__verb verb, int argc, char **argv, struct tfm__options *options)
 {
     struct getopt_tables tables;
@@ -232,7 +239,7 @@ int tfm__options_parse(enum tfm__verb verb, int argc, char **argv, struct tfm__o
             return tfm__usage("%s needs an argument", word);
         const struct tfm__option *row = find_row(verb, value);
         if (read_argument(row, optarg, options, expected))
-            return tfm__usage("--%s: '%s' is not %s", row->name, optarg, expected);
+            return wrong_argument(row, expected);
         *((unsigned char *)options + row->given) = 1;
     }
     if (optind < argc)

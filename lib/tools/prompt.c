@@ -50,19 +50,25 @@ static int read_input(const char *otherwise, struct tfm__prompt *prompt)
     return TFM__EXIT_OK;
 }
 
+int tfm__prompt_check(const struct tfm__options *options, int required)
+{
+    int given = options->given.prompt + options->given.file + options->given.ids;
+    if (given > 1)
+        return tfm__usage("the prompt is given twice: -p, -f and --ids exclude each other");
+    if (required && !given)
+        return tfm__usage("no text: give -p TEXT or -f FILE");
+    return TFM__EXIT_OK;
+}
+
 int tfm__prompt_read(const struct tfm__options *options, const char *otherwise,
                      struct tfm__prompt *prompt)
 {
-    if (options->given.prompt && options->given.file)
-        return tfm__usage("-p and -f exclude each other");
     if (options->given.prompt)
         return copy_text(options->prompt, prompt);
-    if (options->given.file)
-        return tfm__file_read(options->file, &prompt->text, &prompt->size) ? TFM__EXIT_FAILED
-                                                                           : TFM__EXIT_OK;
-    if (otherwise)
+    if (!options->given.file)
         return read_input(otherwise, prompt);
-    return tfm__usage("-p TEXT or -f FILE is missing");
+    return tfm__file_read(options->file, &prompt->text, &prompt->size) ? TFM__EXIT_FAILED
+                                                                       : TFM__EXIT_OK;
 }
 
 int tfm__prompt_encode(const struct tfm__options *options, const struct tfm_model *model,

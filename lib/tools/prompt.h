@@ -17,6 +17,9 @@ struct tfm__prompt {
     size_t n;
 };
 
+/* Of -p, -f and --ids at most one may be given; exactly one if `required`. Returns 0, or 2 after it
+ * has said what is wrong. */
+int tfm__prompt_check(const struct tfm__options *options, int required);
 /* -p or -f; else, if `otherwise` is not NULL, standard input when it is no terminal and not empty,
  * else `otherwise`. Returns an exit code after it has said what is wrong. */
 int tfm__prompt_read(const struct tfm__options *options, const char *otherwise,

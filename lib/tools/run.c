@@ -55,7 +55,7 @@ static int make_sampler(struct run *run)
         sampling.seed = (uint64_t)(1e9 * tfm__seconds());
     if (tfm__verbose_wanted(options) && options->temperature > 0)
         tfm__message("seed %" PRIu64, sampling.seed);
-    size_t vocab = tfm_tokenizer_vocab(tfm_model_tokenizer(run->setup.model));
+    size_t vocab = (size_t)tfm_model_config(run->setup.model)->vocab;
     if (tfm_sampler_create(vocab, &sampling, &run->sampler, &err))
         return tfm__failed("%s", err.text);
     return TFM__EXIT_OK;
@@ -204,8 +204,10 @@ static int write_all(struct run *run)
 int tfm__verb_run(const struct tfm__options *options)
 {
     struct run run = {.options = options};
-    int code = tfm__setup_model(options, &run.setup);
+    int code = tfm__prompt_check(options, 0);
 
+    if (code == TFM__EXIT_OK)
+        code = tfm__setup_model(options, &run.setup);
     if (code == TFM__EXIT_OK)
         code = tfm__prompt_read(options, builtin_prompt, &run.prompt);
     if (code == TFM__EXIT_OK)

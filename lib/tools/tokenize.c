@@ -27,8 +27,10 @@ int tfm__verb_tokenize(const struct tfm__options *options)
 {
     struct tfm__setup setup = {0};
     struct tfm__prompt prompt = {0};
-    int code = tfm__prompt_read(options, NULL, &prompt);
+    int code = tfm__prompt_check(options, 1);
 
+    if (code == TFM__EXIT_OK)
+        code = tfm__prompt_read(options, "", &prompt);
     if (code == TFM__EXIT_OK)
         code = tfm__setup_model(options, &setup);
     if (code == TFM__EXIT_OK)
