@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "lib/tools/clock.h"
+#include "lib/tools/kernel_cache.h"
 #include "lib/tools/message.h"
 #include "lib/tools/place.h"
 #include "lib/tools/progress.h"
@@ -88,6 +89,7 @@ int tfm__setup_registry(const struct tfm__options *options, struct tfm__setup *s
     if (options->threads > 0)
         tfm_threads_set((uint32_t)options->threads);
     tfm__place_add_plugins();
+    tfm__kernel_cache_init();
     if (tfm_registry_create(options->plugins.items, options->plugins.n, &setup->registry, &err))
         return tfm__failed("%s", err.text);
     return TFM__EXIT_OK;
@@ -150,6 +152,7 @@ int tfm__setup_session(const struct tfm__options *options, int64_t context,
     if (status != TFM_STATUS_OK)
         return tfm__failed("%s", err.text);
     setup->load_seconds += tfm__seconds() - start;
+    tfm__kernel_cache_tell();
     if (tfm__verbose_wanted(options))
         tell_setup(setup);
     return TFM__EXIT_OK;
@@ -162,4 +165,5 @@ void tfm__setup_close(struct tfm__setup *setup)
         tfm_device_release(setup->devices[i]);
     tfm_registry_destroy(setup->registry);
     tfm_model_close(setup->model);
+    tfm__kernel_cache_deinit();
 }
