@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "lib/core/elf_file.h"
+
 enum need {
     NEED_ALWAYS,
     NEED_SIMPLE, /* the simple way to be complete */
@@ -154,6 +156,9 @@ enum tfm_status tfm__plugin_load(const char *path, const struct tfm_backend **ta
         return tfm_error_set(err, TFM_STATUS_PLUGIN, "cannot be opened: %s", strerror(errno));
     if (!S_ISREG(info.st_mode))
         return tfm_error_set(err, TFM_STATUS_PLUGIN, "not a regular file");
+    const enum tfm_status status = tfm__elf_file_check(path, err);
+    if (status != TFM_STATUS_OK)
+        return status;
 
     void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!module) {
