@@ -14,8 +14,9 @@ static inline int tests_skip(const char *reason)
     return 77;
 }
 
-/* Asks `present` in a child, so that no device is open in this process when Check forks (a child of a
- * process that has listed OpenCL devices hangs). Returns what it returned, 0 if it did not return. */
+/* Asks `present` in a child, so that no device is open in this process when Check forks (a child of
+ * a process that has listed OpenCL devices hangs). Returns what it returned, 0 if it did not
+ * return. */
 static inline int tests_ask(int (*present)(void))
 {
     int status = 0;
