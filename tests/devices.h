@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The devices that a test program runs on. A program is built once for each backend, with
- * -DTEST_BACKEND='"reference"' or '"opencl"'; the list is strict, so nothing can fall back. */
+ * The devices that a test program runs on: one backend, strict, so that nothing can fall back. Cases that
+ * run on several backends set `test_backend` first; tests/x/x_cases.c holds them, with a main for each
+ * backend. */
 #ifndef TESTS_DEVICES_H
 #define TESTS_DEVICES_H
 
@@ -14,9 +15,7 @@
 
 #include "tests/skip.h"
 
-#ifndef TEST_BACKEND
-#define TEST_BACKEND "opencl"
-#endif
+static const char *test_backend = "opencl";
 
 struct test_devices {
     struct tfm_registry *registry;
@@ -28,7 +27,7 @@ struct test_devices {
 static inline enum tfm_status test_devices_try(struct test_devices *d, struct tfm_error *err)
 {
     const char *spec =
-        strcmp(TEST_BACKEND, "opencl") ? TEST_BACKEND : "opencl:Portable Computing Language";
+        strcmp(test_backend, "opencl") ? test_backend : "opencl:Portable Computing Language";
     memset(d, 0, sizeof *d);
     enum tfm_status status = tfm_registry_create(NULL, 0, &d->registry, err);
     if (status == TFM_STATUS_OK)
@@ -49,10 +48,10 @@ static inline void test_devices_open(struct test_devices *d)
     struct tfm_error err = {0};
     ck_assert_msg(test_devices_try(d, &err) == TFM_STATUS_OK, "%s", err.text);
     ck_assert_uint_eq(d->n, 1);
-    ck_assert_str_eq(tfm_device_backend(d->device[0]), TEST_BACKEND);
+    ck_assert_str_eq(tfm_device_backend(d->device[0]), test_backend);
 }
 
-/* For tests_ask: can the backend be used here? Says why not. */
+/* For tests_ask: can the backend be used here? Says why not on stderr. */
 static inline int test_devices_present(void)
 {
     struct test_devices d;
