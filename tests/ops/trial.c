@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT
+ * Building, filling and running one graph under test. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/ops/trial.h"
+
+static const char *backend_name = "reference";
+static struct drive_backend backend, reference;
+
+/* ---- the backend under test ---- */
+
+const char *trial_backend_name(void)
+{
+    return backend_name;
+}
+
+void trial_backend_choose(const char *name)
+{
+    backend_name = name;
+}
+
+int trial_is_reference(void)
+{
+    return strcmp(backend_name, "reference") == 0;
+}
+
+int trial_backend_present(void)
+{
+    struct drive_backend b;
+    struct tfm_error err = {0};
+
+    if (drive_open(backend_name, &b, &err) == TFM_STATUS_OK) {
+        drive_close(&b);
+        return 1;
+    }
+    printf("# %s\n", err.text);
+    fflush(stdout);
+    /* only "not here" is a reason to skip; a module that is broken must fail its tests */
+    return err.status != TFM_STATUS_NOT_FOUND;
+}
+
+static void open_backends(void)
+{
+    struct tfm_error err = {0};
+
+    ck_assert_msg(drive_open(backend_name, &backend, &err) == TFM_STATUS_OK, "%s", err.text);
+    ck_assert_msg(drive_open("reference", &reference, &err) == TFM_STATUS_OK, "%s", err.text);
+}
+
+static void close_backends(void)
+{
+    drive_close(&backend);
+    drive_close(&reference);
+}
+
+TCase *trial_rule_tcase(Suite *suite, const char *name)
+{
+    TCase *tcase = tcase_create(name);
+
+    tcase_set_timeout(tcase, 60);
+    suite_add_tcase(suite, tcase);
+    return tcase;
+}
+
+TCase *trial_tcase(Suite *suite, const char *name)
+{
+    TCase *tcase = trial_rule_tcase(suite, name);
+
+    tcase_add_checked_fixture(tcase, open_backends, close_backends);
+    return tcase;
+}
+
+/* ---- building ---- */
+
+void trial_begin(struct trial *trial, uint32_t rows, const char *format, ...)
+{
+    struct tfm_error err = {0};
+    va_list arguments;
+
+    memset(trial, 0, sizeof *trial);
+    va_start(arguments, format);
+    vsnprintf(trial->what, sizeof trial->what, format, arguments);
+    va_end(arguments);
+    trial->capacity = (struct tfm_capacity){rows, 1, rows};
+    ck_assert_msg(tfm_graph_create(&trial->graph, &err) == TFM_STATUS_OK, "%s", err.text);
+}
+
+void trial_end(struct trial *trial)
+{
+    trial_shut(trial);
+    for (size_t i = 0; i < TRIAL_TENSORS; i++) {
+        free(trial->data[i]);
+        free(trial->values[i]);
+        free(trial->shadow[i]);
+    }
+    tfm_graph_destroy(trial->graph);
+}
+
+size_t trial_count(const struct trial *trial, const struct tfm_tensor *tensor)
+{
+    return (size_t)(drive_outer(tensor, &trial->capacity) * tfm_tensor_row_elements(tensor));
+}
+
+double trial_random(uint64_t seed)
+{
+    uint64_t x = (seed + 1) * 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return (double)((x ^ (x >> 31)) >> 11) * 0x1p-53;
+}
+
+static void *allocate(const struct trial *trial, size_t n, size_t size)
+{
+    void *memory = calloc(n ? n : 1, size);
+    ck_assert_msg(memory != NULL, "%s: out of memory", trial->what);
+    return memory;
+}
+
+/* Gives a tensor memory for its values; the seed is its place in the graph and its size. */
+static struct tfm_tensor *adopt(struct trial *trial, struct tfm_tensor *tensor, int filled)
+{
+    struct tfm_error err = {0};
+
+    ck_assert_msg(tensor != NULL, "%s: %s", trial->what,
+                  tfm_graph_check(trial->graph, &err) == TFM_STATUS_OK ? "no tensor" : err.text);
+    ck_assert_uint_lt(tensor->id, TRIAL_TENSORS);
+    const size_t n = trial_count(trial, tensor);
+    trial->data[tensor->id] =
+        allocate(trial, drive_bytes(tensor, drive_outer(tensor, &trial->capacity)), 1);
+    trial->values[tensor->id] = allocate(trial, n, sizeof(double));
+    trial->may_refuse |= tensor->dtype == TFM_DTYPE_F64;
+    if (filled) {
+        double *values = trial->values[tensor->id];
+        for (size_t i = 0; i < n; i++)
+            values[i] = 2 * trial_random((uint64_t)(tensor->id + 1) * 1000003 + n * 31 + i) - 1;
+        tfm_dtype_from_f64(tensor->dtype, values, trial->data[tensor->id], 0, n);
+    }
+    return tensor;
+}
+
+struct tfm_tensor *trial_input(struct trial *trial, const char *name, enum tfm_dtype dtype,
+                               int rank, int64_t d1, int64_t d2)
+{
+    const int64_t shape[] = {0, d1, d2};
+    return adopt(trial, tfm_graph_input(trial->graph, name, dtype, rank, shape),
+                 dtype != TFM_DTYPE_I32);
+}
+
+struct tfm_tensor *trial_parameter(struct trial *trial, const char *name, enum tfm_dtype dtype,
+                                   int rank, int64_t d0, int64_t d1)
+{
+    const int64_t shape[] = {d0, d1};
+    return adopt(trial, tfm_graph_parameter(trial->graph, name, dtype, rank, shape), 1);
+}
+
+struct tfm_tensor *trial_buffer(struct trial *trial, const char *name, enum tfm_dtype dtype,
+                                int rank, int64_t d0, int64_t d1, int64_t d2)
+{
+    const int64_t shape[] = {d0, d1, d2};
+    return adopt(trial, tfm_graph_buffer(trial->graph, name, dtype, rank, shape), 1);
+}
+
+struct tfm_tensor *trial_state(struct trial *trial, const char *name, enum tfm_dtype dtype,
+                               int64_t slots, int64_t cells, int64_t groups, int64_t d)
+{
+    const int64_t shape[] = {slots, cells, groups, d};
+    return adopt(trial, tfm_graph_state(trial->graph, name, dtype, 4, shape), 0);
+}
+
+void trial_output(struct trial *trial, struct tfm_tensor *tensor)
+{
+    trial->output = adopt(trial, tensor, 0);
+    ck_assert_ptr_nonnull(tfm_graph_output(trial->graph, tensor, "output"));
+}
+
+/* ---- values ---- */
+
+void trial_set(struct trial *trial, const struct tfm_tensor *tensor, size_t first, size_t n,
+               const double *values)
+{
+    ck_assert_uint_le(first + n, trial_count(trial, tensor));
+    tfm_dtype_from_f64(tensor->dtype, values, trial->data[tensor->id], first, n);
+}
+
+void trial_set_all(struct trial *trial, const struct tfm_tensor *tensor, double value)
+{
+    const size_t n = trial_count(trial, tensor);
+    double *values = trial->values[tensor->id];
+
+    for (size_t i = 0; i < n; i++)
+        values[i] = value;
+    trial_set(trial, tensor, 0, n, values);
+}
+
+void trial_get(const struct trial *trial, const struct tfm_tensor *tensor, size_t first, size_t n,
+               double *values)
+{
+    ck_assert_uint_le(first + n, trial_count(trial, tensor));
+    tfm_dtype_to_f64(tensor->dtype, trial->data[tensor->id], first, n, values);
+}
+
+static void refresh_values(struct trial *trial)
+{
+    for (uint32_t id = 0; id < tfm_graph_tensor_count(trial->graph); id++) {
+        const struct tfm_tensor *tensor = tfm_graph_tensor(trial->graph, id);
+        if (trial->data[id] && tensor != trial->output)
+            trial_get(trial, tensor, 0, trial_count(trial, tensor), trial->values[id]);
+    }
+}
+
+/* ---- running ---- */
+
+int trial_open(struct trial *trial, unsigned flags)
+{
+    struct tfm_error err = {0};
+    enum tfm_status status;
+
+    ck_assert_ptr_null(trial->plan);
+    status = drive_plan_open(&backend, trial->graph, trial->data, &trial->capacity, flags,
+                             &trial->plan, &err);
+    if (status == TFM_STATUS_UNSUPPORTED && trial->may_refuse && !trial_is_reference())
+        return 0;
+    ck_assert_msg(status == TFM_STATUS_OK, "%s: %s", trial->what, err.text);
+    if (!trial_is_reference()) {
+        status = drive_plan_open(&reference, trial->graph, trial->data, &trial->capacity, 0,
+                                 &trial->reference, &err);
+        ck_assert_msg(status == TFM_STATUS_OK, "%s: %s", trial->what, err.text);
+    }
+    return 1;
+}
+
+void trial_shut(struct trial *trial)
+{
+    drive_plan_close(trial->plan);
+    drive_plan_close(trial->reference);
+    trial->plan = NULL;
+    trial->reference = NULL;
+}
+
+struct tfm_rows trial_rows(uint32_t n, int32_t past)
+{
+    static const int32_t slot[] = {0}, start[] = {0};
+    static int32_t kept, out[4096];
+
+    kept = past;
+    for (int32_t i = 0; i < 4096; i++)
+        out[i] = i;
+    ck_assert_uint_le(n, 4096);
+    return (struct tfm_rows){n, n > 0, n, slot, start, &kept, out};
+}
+
+void trial_run(struct trial *trial, const struct tfm_rows *rows, enum tfm_status status)
+{
+    struct tfm_error err = {0};
+    const enum tfm_status found = drive_plan_run(trial->plan, trial->data, rows, &err);
+
+    ck_assert_msg(found == status, "%s, %u rows: status %s instead of %s: %s", trial->what, rows->n,
+                  tfm_status_name(found), tfm_status_name(status), err.text);
+    ck_assert_msg(found == TFM_STATUS_OK || (err.status == found && err.text[0]),
+                  "%s: a failure without a text", trial->what);
+}
+
+/* What the reference makes of the same inputs and states, in the shadow of each written tensor. */
+static void run_reference(struct trial *trial, const struct tfm_rows *rows)
+{
+    void *data[TRIAL_TENSORS];
+    struct tfm_error err = {0};
+
+    memcpy(data, trial->data, sizeof data);
+    for (uint32_t id = 0; id < tfm_graph_tensor_count(trial->graph); id++) {
+        const struct tfm_tensor *tensor = tfm_graph_tensor(trial->graph, id);
+        const size_t bytes = drive_bytes(tensor, drive_outer(tensor, &trial->capacity));
+        if (tensor->kind != TFM_TENSOR_STATE && tensor != trial->output)
+            continue;
+        if (!trial->shadow[id])
+            trial->shadow[id] = allocate(trial, bytes, 1);
+        memcpy(trial->shadow[id], trial->data[id], bytes);
+        data[id] = trial->shadow[id];
+    }
+    ck_assert_msg(drive_plan_run(trial->reference, data, rows, &err) == TFM_STATUS_OK,
+                  "%s on the reference: %s", trial->what, err.text);
+}
+
+static void compare_states(const struct trial *trial)
+{
+    for (uint32_t id = 0; id < tfm_graph_tensor_count(trial->graph); id++) {
+        const struct tfm_tensor *tensor = tfm_graph_tensor(trial->graph, id);
+        if (tensor->kind == TFM_TENSOR_STATE && trial->shadow[id])
+            ck_assert_msg(memcmp(trial->data[id], trial->shadow[id],
+                                 drive_bytes(tensor, tensor->shape[0])) == 0,
+                          "%s: state '%s' differs from that of the reference", trial->what,
+                          tensor->name);
+    }
+}
+
+void trial_check(struct trial *trial, const struct tfm_rows *rows, trial_oracle *oracle)
+{
+    const size_t n =
+        (size_t)(tfm_tensor_rows(trial->output, rows) * tfm_tensor_row_elements(trial->output));
+    double *want = allocate(trial, n, sizeof *want);
+
+    if (trial_is_reference()) {
+        refresh_values(trial);
+        oracle(trial, rows, want);
+    } else {
+        run_reference(trial, rows);
+        tfm_dtype_to_f64(trial->output->dtype, trial->shadow[trial->output->id], 0, n, want);
+    }
+    trial_run(trial, rows, TFM_STATUS_OK);
+    trial_compare(trial, want, n);
+    if (!trial_is_reference())
+        compare_states(trial);
+    free(want);
+}
+
+void trial_refused(struct trial *trial, enum tfm_status status, const char *words)
+{
+    struct tfm_error err = {0};
+    const enum tfm_status found = tfm_graph_check(trial->graph, &err);
+
+    ck_assert_msg(found == status, "%s: status %s instead of %s: %s", trial->what,
+                  tfm_status_name(found), tfm_status_name(status), err.text);
+    while (*words) {
+        char word[100];
+        const size_t length = strcspn(words, "|");
+        ck_assert_uint_lt(length, sizeof word);
+        memcpy(word, words, length);
+        word[length] = '\0';
+        ck_assert_msg(strstr(err.text, word) != NULL, "%s: '%s' is not in: %s", trial->what, word,
+                      err.text);
+        words += length + (words[length] == '|');
+    }
+    trial_end(trial);
+}
