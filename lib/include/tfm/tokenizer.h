@@ -31,12 +31,15 @@ TFM_API int tfm_tokenizer_is_control(const struct tfm_tokenizer *tokenizer, int3
 TFM_API int tfm_tokenizer_add_bos(const struct tfm_tokenizer *tokenizer);
 
 enum {
-    TFM_TOKENIZE_SPECIAL = 1, /* control tokens written out in the text become their ids */
+    TFM_TOKENIZE_SPECIAL = 1, /* control tokens written out in the text become their ids
+                                 (user-defined tokens always do) */
     TFM_TOKENIZE_BOS = 2,     /* puts BOS in front if the file asks for it and it is not there */
 };
 
 /* Encodes `size` bytes of UTF-8 (NUL bytes are bytes like others). *ids is allocated with malloc: free()
- * it. FORMAT: invalid UTF-8 (the text names the byte offset); NOMEM. */
+ * it. FORMAT: invalid UTF-8 (the text names the byte offset); UNSUPPORTED: a byte for which the vocabulary
+ * has no token (named with its offset; SmolLM2 lacks 21 control and never-used bytes); INVALID_ARGUMENT:
+ * size above INT32_MAX; NOMEM. */
 TFM_API enum tfm_status tfm_tokenizer_encode(const struct tfm_tokenizer *tokenizer, const char *text,
                                              size_t size, unsigned flags, int32_t **ids, size_t *n,
                                              struct tfm_error *err);
