@@ -14,6 +14,7 @@ extern "C" {
 
 struct tfm_sampler;
 
+/* The filters apply in this order: temperature, top-k, top-p (to what top-k kept). */
 struct tfm_sampler_options {
     double temperature; /* 0 = greedy: the largest, ties by lowest index; negative = error */
     int64_t top_k;      /* keep the k largest; <= 0 = off; > vocab = all */
