@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT
+ * A backend inside the test program: it computes `add` for F32 alone, its buffers are no host addresses
+ * (so that the core must copy), and it can be told to fail. Registered from memory. */
+#ifndef TESTS_CORE_MEMORY_BACKEND_H
+#define TESTS_CORE_MEMORY_BACKEND_H
+
+#include <tfm/backend.h>
+
+extern const struct tfm_backend memory_backend; /* name "memory" */
+
+struct memory_backend_control {
+    int fail_runs;    /* this many runs fail from now on */
+    size_t max_alloc; /* caps; 0 = no limit */
+    unsigned live;    /* buffers alive */
+    unsigned runs;    /* nodes computed */
+    size_t largest;   /* largest buffer asked for */
+};
+extern struct memory_backend_control memory_backend_control;
+
+#endif
