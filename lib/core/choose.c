@@ -232,7 +232,6 @@ enum tfm_status tfm_devices_open(struct tfm_registry *registry, const char *spec
             spec = "auto";
     }
     const int is_auto = strcmp(spec, "auto") == 0;
-    warn_refused(registry, is_auto);
     status = is_auto ? pick_auto(&choice, err) : pick_names(&choice, spec, err);
     if (status == TFM_STATUS_OK)
         status = pick_reference(&choice, err);
@@ -247,6 +246,8 @@ enum tfm_status tfm_devices_open(struct tfm_registry *registry, const char *spec
             tfm_device_release(choice.open[i]);
         return status;
     }
+    /* After an error this would be a second message about the same thing. */
+    warn_refused(registry, is_auto);
     memcpy(devices, choice.open, choice.n * sizeof *devices);
     *n = choice.n;
     return TFM_STATUS_OK;

@@ -145,11 +145,22 @@ enum tfm_status tfm__plugin_check(const struct tfm_backend *table, struct tfm_ba
     return TFM_STATUS_OK;
 }
 
+/* What the loader has to say, without the path in front, which every message has already. */
+static const char *loader_text(const char *path)
+{
+    const char *text = dlerror();
+    const size_t length = strlen(path);
+    if (!text)
+        return "the loader gives no reason";
+    return strncmp(text, path, length) == 0 && strncmp(text + length, ": ", 2) == 0
+               ? text + length + 2
+               : text;
+}
+
 enum tfm_status tfm__plugin_load(const char *path, const struct tfm_backend **table,
                                  struct tfm_error *err)
 {
     struct stat info;
-    const char *problem;
 
     /* Before dlopen: opening a FIFO would wait for a writer. */
     if (stat(path, &info) != 0)
@@ -161,18 +172,14 @@ enum tfm_status tfm__plugin_load(const char *path, const struct tfm_backend **ta
         return status;
 
     void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!module) {
-        problem = dlerror();
-        return tfm_error_set(err, TFM_STATUS_PLUGIN, "dlopen: %s", problem ? problem : "failed");
-    }
+    if (!module)
+        return tfm_error_set(err, TFM_STATUS_PLUGIN, "dlopen: %s", loader_text(path));
     dlerror();
     const void *symbol = dlsym(module, TFM_BACKEND_SYMBOL);
-    if (!symbol) {
-        problem = dlerror();
+    if (!symbol)
         return tfm_error_set(err, TFM_STATUS_PLUGIN,
                              "no symbol " TFM_BACKEND_SYMBOL ", so it is no TFM backend: %s",
-                             problem ? problem : "the symbol is NULL");
-    }
+                             loader_text(path));
     *table = symbol;
     return TFM_STATUS_OK;
 }
