@@ -133,16 +133,22 @@ static char *beside_library(void)
     return NULL;
 }
 
+static const char *pretended; /* package folder of a test */
+
+void tfm__search_package_set(const char *folder)
+{
+    pretended = folder;
+}
+
 /* An installation without any module is complete: then nothing is visited. */
 static enum tfm_status visit_package(const struct search *search)
 {
     enum tfm_status status = TFM_STATUS_OK;
-    char *beside = beside_library();
+    char *beside = pretended ? NULL : beside_library();
+    const char *folder = pretended ? pretended : beside ? beside : TFM_PLUGIN_DIR;
 
-    if (beside)
-        status = visit_folder(search, beside, 0);
-    else if (TFM_PLUGIN_DIR[0] == '/' && is_folder(TFM_PLUGIN_DIR))
-        status = visit_folder(search, TFM_PLUGIN_DIR, 0);
+    if (folder[0] == '/' && is_folder(folder))
+        status = visit_folder(search, folder, 0);
     tfm__free(beside);
     return status;
 }

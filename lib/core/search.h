@@ -18,4 +18,7 @@ typedef enum tfm_status (*tfm__search_visit)(void *context, const char *file, in
 enum tfm_status tfm__search_plugins(const char *const *plugins, size_t n, tfm__search_visit visit,
                                     void *context);
 
+/* For tests: the package's folder is `folder` ("" = there is none); NULL restores the installed one. */
+void tfm__search_package_set(const char *folder);
+
 #endif

@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/core/search.h"
+
 static char scene[PATH_MAX]; /* absolute */
 
 static inline void scene_open(void)
@@ -25,6 +27,7 @@ static inline void scene_open(void)
     unsetenv("TFM_PLUGIN_PATH");
     unsetenv("TFM_BACKEND");
     unsetenv("TFM_STRICT");
+    tfm__search_package_set(""); /* what is installed here is no part of a test */
 }
 
 static inline int scene_remove(const char *path, const struct stat *info, int flag, struct FTW *ftw)
@@ -77,12 +80,12 @@ static inline int have_modules(void)
     return access(module_path("fake"), R_OK) == 0;
 }
 
-/* All of a module's bytes; free() them. */
-static inline char *module_bytes(const char *name, size_t *size)
+/* All bytes of a file; free() them. */
+static inline char *file_bytes(const char *path, size_t *size)
 {
-    FILE *file = fopen(module_path(name), "rb");
+    FILE *file = fopen(path, "rb");
     struct stat info;
-    ck_assert_ptr_nonnull(file);
+    ck_assert_msg(file != NULL, "%s is not there", path);
     ck_assert_int_eq(fstat(fileno(file), &info), 0);
     *size = (size_t)info.st_size;
     char *bytes = malloc(*size);
@@ -90,6 +93,11 @@ static inline char *module_bytes(const char *name, size_t *size)
     ck_assert_uint_eq(fread(bytes, 1, *size, file), *size);
     fclose(file);
     return bytes;
+}
+
+static inline char *module_bytes(const char *name, size_t *size)
+{
+    return file_bytes(module_path(name), size);
 }
 
 /* Puts a copy of the module under a name in the scene. */

@@ -8,6 +8,7 @@
 
 #include "lib/core/device.h"
 #include "lib/core/nearest.h"
+#include "lib/core/search.h"
 #include "tests/core/mock.h"
 #include "tests/core/runner.h"
 
@@ -36,6 +37,7 @@ static void setup(void)
     unsetenv("TFM_PLUGIN_PATH");
     unsetenv("TFM_BACKEND");
     unsetenv("TFM_STRICT");
+    tfm__search_package_set("");
     logged[0] = '\0';
     tfm_log_set(sink, NULL);
     ck_assert_msg(tfm_registry_create(NULL, 0, &registry, &err) == TFM_STATUS_OK, "%s", err.text);

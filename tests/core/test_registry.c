@@ -388,6 +388,68 @@ START_TEST(a_file_found_by_two_ways_is_listed_once)
 }
 END_TEST
 
+/* Catches (A35): an installed backend that is not found, is found before the user's own, or has to do with
+ * the environment. */
+START_TEST(the_package_folder_comes_last)
+{
+    scene_folder("own");
+    scene_folder("package");
+    scene_module("own/a.so", "fake");
+    scene_module("package/b.so", "fake");
+    scene_module("package/c.so", "false_caps");
+    tfm__search_package_set(scene_path("package"));
+    setenv("TFM_PLUGIN_PATH", scene_path("own"), 1);
+    create(NULL, 0);
+    ck_assert_uint_eq(tfm_registry_count(registry), 4);
+    ck_assert_str_eq(find("fake", NULL)->file, scene_path("own/a.so"));
+    ck_assert_int_eq(find("fake", scene_path("package/b.so"))->status, TFM_STATUS_PLUGIN);
+    ck_assert_int_eq(find("false_caps", NULL)->status, TFM_STATUS_OK);
+    tfm_registry_destroy(registry);
+
+    tfm__env_secure_set(1);
+    create(NULL, 0);
+    ck_assert_uint_eq(tfm_registry_count(registry), 3);
+    ck_assert_str_eq(find("fake", NULL)->file, scene_path("package/b.so"));
+}
+END_TEST
+
+/* Catches (A35): an installation that works only where it was configured for. The library is loaded from a
+ * folder of its own, as after `make install DESTDIR=`. */
+START_TEST(the_folder_beside_a_moved_library_is_found)
+{
+    enum tfm_status (*registry_create)(const char *const *, size_t, struct tfm_registry **,
+                                       struct tfm_error *);
+    const struct tfm_backend_row *(*registry_row)(struct tfm_registry *, size_t);
+    void (*registry_destroy)(struct tfm_registry *);
+    const char *top = getenv("TFM_TEST_BUILDDIR");
+    struct tfm_registry *moved;
+    char library[PATH_MAX];
+    size_t size;
+
+    snprintf(library, sizeof library, "%s/.libs/libtfm.so", top && *top ? top : ".");
+    char *bytes = file_bytes(library, &size);
+    scene_folder("lib");
+    scene_folder("lib/tfm");
+    scene_folder("lib/tfm/backends-1");
+    scene_file("lib/libtfm.so", bytes, size);
+    free(bytes);
+    scene_module("lib/tfm/backends-1/fake.so", "fake");
+
+    void *handle = dlopen(scene_path("lib/libtfm.so"), RTLD_NOW | RTLD_LOCAL);
+    ck_assert_msg(handle != NULL, "%s", dlerror());
+    *(void **)&registry_create = dlsym(handle, "tfm_registry_create");
+    *(void **)&registry_row = dlsym(handle, "tfm_registry_row");
+    *(void **)&registry_destroy = dlsym(handle, "tfm_registry_destroy");
+    ck_assert(registry_create && registry_row && registry_destroy);
+    ck_assert_int_eq(registry_create(NULL, 0, &moved, NULL), TFM_STATUS_OK);
+    const struct tfm_backend_row *row = registry_row(moved, 1);
+    ck_assert_ptr_nonnull(row);
+    ck_assert_str_eq(row->name, "fake");
+    ck_assert_str_eq(row->file, scene_path("lib/tfm/backends-1/fake.so"));
+    registry_destroy(moved);
+}
+END_TEST
+
 /* Catches (A35): a path that moves with the current folder after the registry was made. */
 START_TEST(a_relative_entry_is_resolved_once)
 {
@@ -508,6 +570,8 @@ int main(void)
     tcase_add_test(tcase, a_path_to_nothing_is_a_row);
     tcase_add_test(tcase, the_first_of_a_name_wins_and_the_other_is_listed);
     tcase_add_test(tcase, a_file_found_by_two_ways_is_listed_once);
+    tcase_add_test(tcase, the_package_folder_comes_last);
+    tcase_add_test(tcase, the_folder_beside_a_moved_library_is_found);
     tcase_add_test(tcase, a_relative_entry_is_resolved_once);
     tcase_add_test(tcase, the_current_folder_is_never_searched);
     tcase_add_test(tcase, the_environment_is_ignored_under_setuid);
