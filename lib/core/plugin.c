@@ -71,44 +71,49 @@ static enum tfm_status check_name(const char *name, struct tfm_error *err)
     return TFM_STATUS_OK;
 }
 
-/* Counts the slots of a group that are filled; *hole is the first that is not. */
-static size_t filled(const struct tfm_backend *table, enum need need, const struct slot **hole,
-                     size_t *all)
+struct group {
+    size_t filled, all;
+    const struct slot *hole; /* the first that is NULL */
+};
+
+static struct group look(const struct tfm_backend *table, enum need need)
 {
-    size_t n = 0;
-    *hole = NULL;
-    *all = 0;
+    struct group group = {0, 0, NULL};
     for (size_t i = 0; i < N_SLOTS; i++) {
         if (slots[i].need != need)
             continue;
-        ++*all;
+        group.all++;
         if (!is_null(table, &slots[i]))
-            n++;
-        else if (!*hole)
-            *hole = &slots[i];
+            group.filled++;
+        else if (!group.hole)
+            group.hole = &slots[i];
     }
-    return n;
+    return group;
+}
+
+static int is_half(const struct group *group)
+{
+    return group->filled > 0 && group->filled < group->all;
 }
 
 static enum tfm_status check_slots(const struct tfm_backend *table, struct tfm_error *err)
 {
-    const struct slot *hole;
-    size_t all;
+    const struct group always = look(table, NEED_ALWAYS), map = look(table, NEED_MAP),
+                       simple = look(table, NEED_SIMPLE), fast = look(table, NEED_FAST);
 
-    filled(table, NEED_ALWAYS, &hole, &all);
-    if (hole)
-        return tfm_error_set(err, TFM_STATUS_PLUGIN, "required member \"%s\" is NULL", hole->name);
-    if (filled(table, NEED_MAP, &hole, &all) % all != 0)
+    if (always.hole)
+        return tfm_error_set(err, TFM_STATUS_PLUGIN, "required member \"%s\" is NULL",
+                             always.hole->name);
+    if (is_half(&map))
         return tfm_error_set(err, TFM_STATUS_PLUGIN,
                              "member \"%s\" is NULL: map and unmap come together or not at all",
-                             hole->name);
-    const size_t fast = filled(table, NEED_FAST, &hole, &all);
-    if (fast % all != 0)
+                             map.hole->name);
+    if (is_half(&fast))
         return tfm_error_set(err, TFM_STATUS_PLUGIN,
                              "member \"%s\" is NULL: compile, release, exec_open, exec_run and "
                              "exec_close come together or not at all",
-                             hole->name);
-    if (fast == 0 && filled(table, NEED_SIMPLE, &hole, &all) == 0)
+                             fast.hole->name);
+    if (fast.filled == 0 && simple.filled == 0)
         return tfm_error_set(err, TFM_STATUS_PLUGIN,
                              "neither \"run_node\" nor \"compile\" is there: it can run nothing");
     return TFM_STATUS_OK;

@@ -101,6 +101,7 @@ START_TEST(members_past_struct_size_are_null)
     struct tfm_error err = {0};
 
     memset(&plugin, 0xAA, sizeof plugin);
+    ck_assert_uint_eq(plugin.younger[0], 0xAA);
     struct tfm_backend simple = stub_table("old");
     memcpy(&plugin.table, &simple, run_node_end);
     for (size_t cut = 0; cut < sizeof(void *); cut++) {
