@@ -58,9 +58,8 @@ LD_LIBRARY_PATH=$libdir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export LD_LIBRARY_PATH
 ln -s "$bindir/tfm" "$work/link"
 for program in "$bindir/tfm" "$work/link"; do
-    (cd / && TFM_PLUGIN_PATH=$plugindir "$program" backends) >"$work/log" 2>&1 &&
-        grep -q reference "$work/log" &&
-        { ! test -f "$plugindir/opencl.so" || grep -q opencl "$work/log"; }
+    (cd / && "$program" backends) >"$work/log" 2>&1 && grep -q '^reference' "$work/log" &&
+        { ! test -f "$plugindir/opencl.so" || grep -q -F "$plugindir/opencl.so" "$work/log"; }
     verdict $? "${program##*/} backends, from /"
 done
 
