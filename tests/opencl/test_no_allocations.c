@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT
+ * A warm session allocates nothing: between decode step 2 and 64 the library's allocator and the clCreate*
+ * calls of the whole process (counted by intercept.c, which this program preloads into itself) stand
+ * still. A buffer, kernel or event made per step is slow and leaks sooner or later. */
+#include <check.h>
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <tfm/llm.h>
+
+#include "tests/devices.h"
+#include "tests/llm/toy_model.h"
+
+enum { PROMPT = 5, STEPS = 64 };
+
+static unsigned long (*cl_creates)(void);
+static char toy_path[128];
+
+static void feed(struct tfm_session *session, const int32_t *ids, size_t n)
+{
+    struct tfm_error err = {0};
+    ck_assert_msg(tfm_session_feed(session, ids, n, &err) == TFM_STATUS_OK, "%s", err.text);
+}
+
+static void decode(const char *path, enum tfm_dtype cache)
+{
+    struct test_devices devices;
+    struct tfm_model *model = NULL;
+    struct tfm_session *session = NULL;
+    struct tfm_session_options options;
+    struct tfm_error err = {0};
+    unsigned long before = cl_creates(), created = 0;
+    uint64_t allocated = 0;
+
+    test_devices_open(&devices);
+    ck_assert_msg(tfm_model_open(path, &model, &err) == TFM_STATUS_OK, "%s", err.text);
+    tfm_session_defaults(&options);
+    options.cache = cache;
+    options.context = PROMPT + STEPS;
+    ck_assert_msg(tfm_session_create(model, devices.device, devices.n, &options, &session, &err) ==
+                      TFM_STATUS_OK,
+                  "%s", err.text);
+    /* context, queue, programs, kernels, buffers: were these not seen, nothing would be */
+    ck_assert_uint_gt(cl_creates(), before + 5);
+    ck_assert_uint_gt(tfm_allocations(), 0);
+
+    const int32_t prompt[PROMPT] = {72, 101, 108, 108, 111};
+    feed(session, prompt, PROMPT);
+    for (int step = 1; step <= STEPS; step++) {
+        const int32_t id = (step * 37 + step * step) % 250;
+        feed(session, &id, 1);
+        if (step == 2) {
+            created = cl_creates();
+            allocated = tfm_allocations();
+        }
+    }
+    ck_assert_msg(cl_creates() == created, "%lu clCreate* calls in 62 steps",
+                  cl_creates() - created);
+    ck_assert_msg(tfm_allocations() == allocated, "%llu allocations in 62 steps",
+                  (unsigned long long)(tfm_allocations() - allocated));
+    tfm_session_destroy(session);
+    tfm_model_close(model);
+    test_devices_close(&devices);
+}
+
+static const enum tfm_dtype caches[] = {TFM_DTYPE_F16, TFM_DTYPE_F32};
+
+START_TEST(toy_decodes_without_allocations)
+{
+    decode(toy_path, caches[_i]);
+}
+END_TEST
+
+START_TEST(model_decodes_without_allocations)
+{
+    decode(test_model_path(), TFM_DTYPE_F16);
+}
+END_TEST
+
+/* Starts this program again with the interception in front; returns only on failure. */
+static int preload(char **argv)
+{
+    const char *build = getenv("TFM_TEST_BUILDDIR");
+    char path[1024];
+    snprintf(path, sizeof path, "%s/tests/opencl/.libs/intercept.so", build ? build : ".");
+    if (access(path, R_OK) || getenv("TFM_TEST_PRELOADED")) {
+        fprintf(stderr, "%s is missing or cannot be preloaded\n", path);
+        return 99;
+    }
+    setenv("TFM_TEST_PRELOADED", "1", 1);
+    setenv("LD_PRELOAD", path, 1);
+    execv("/proc/self/exe", argv);
+    perror("/proc/self/exe");
+    return 99;
+}
+
+int main(int argc, char **argv)
+{
+    (void)argc;
+    if (!tests_ask(test_devices_present))
+        return tests_skip("the backend cannot be used here");
+    *(void **)&cl_creates = dlsym(RTLD_DEFAULT, "test_cl_creates");
+    if (!cl_creates)
+        return preload(argv);
+    const char *tmp = getenv("TMPDIR");
+    snprintf(toy_path, sizeof toy_path, "%.80s/tfm-toy-XXXXXX", tmp ? tmp : "/tmp");
+    int file = mkstemp(toy_path);
+    struct toy_model toy;
+    toy_model_defaults(&toy);
+    toy.quantized = 1;
+    if (file < 0 || toy_model_write(&toy, toy_path))
+        return 99;
+    close(file);
+    Suite *suite = suite_create("no allocations");
+    TCase *tcase = tcase_create("decode");
+    tcase_set_timeout(tcase, 60);
+    tcase_add_loop_test(tcase, toy_decodes_without_allocations, 0, 2);
+    if (test_model_path())
+        tcase_add_test(tcase, model_decodes_without_allocations);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    unlink(toy_path);
+    return failed != 0;
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT
+ * Proves that the kernels are what runs: TFM_KERNEL_PATH points at a copy of kernels/ in which one result
+ * of one file is spoiled, and the logits must leave the tolerance of the golden test; with a faithful
+ * copy they must stay in it. An embedded, cached or host-side path would give the right logits. */
+#include <check.h>
+
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <tfm/llm.h>
+
+#include "tests/devices.h"
+#include "tests/golden/golden.h"
+#include "tests/llm/naive_llama.h"
+#include "tests/llm/toy_model.h"
+
+static const double TOLERANCE = 1e-3;
+
+/* Every occurrence of `from` in kernels/FILE becomes `to`. When a kernel is rewritten and the text is
+ * gone, the test says so: choose a new place where a result is made or stored. */
+static const struct spoil {
+    const char *file, *from, *to;
+} spoils[] = {
+    {"rms_norm.cl", "+ s->eps)", "+ s->eps) * 1.01f"},
+    {"rope.cl", "tfm_store16(", "tfm_store16(0.25f + "},
+    {"swiglu.cl", "tfm_store16(", "tfm_store16(0.25f + "},
+    {"gqa_attention.cl", "1.0f / mass", "1.01f / mass"},
+};
+enum { N_SPOILS = sizeof spoils / sizeof *spoils };
+
+static char folder[64]; /* of this program's files */
+static char toy_path[128];
+
+/* ---- a copy of the kernels ---- */
+
+static char *read_text(const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    ck_assert_msg(file != NULL, "%s cannot be opened", path);
+    ck_assert_int_eq(fseek(file, 0, SEEK_END), 0);
+    size_t size = (size_t)ftell(file);
+    rewind(file);
+    char *text = calloc(size + 1, 1);
+    ck_assert_ptr_nonnull(text);
+    ck_assert_uint_eq(fread(text, 1, size, file), size);
+    fclose(file);
+    return text;
+}
+
+/* Writes text with the replacement of a spoil, NULL = as it is; returns how many were made. */
+static int write_text(const char *path, const char *text, const struct spoil *spoil)
+{
+    int made = 0;
+    FILE *file = fopen(path, "wb");
+    ck_assert_msg(file != NULL, "%s cannot be written", path);
+    while (*text) {
+        const char *next = spoil ? strstr(text, spoil->from) : NULL;
+        size_t n = next ? (size_t)(next - text) : strlen(text);
+        ck_assert_uint_eq(fwrite(text, 1, n, file), n);
+        text += n;
+        if (next) {
+            fputs(spoil->to, file);
+            text += strlen(spoil->from);
+            made++;
+        }
+    }
+    ck_assert_int_eq(fclose(file), 0);
+    return made;
+}
+
+static void clear_folder(const char *path)
+{
+    DIR *dir = opendir(path);
+    char name[512];
+    for (struct dirent *entry; dir && (entry = readdir(dir));) {
+        snprintf(name, sizeof name, "%s/%s", path, entry->d_name);
+        unlink(name);
+    }
+    if (dir)
+        closedir(dir);
+    rmdir(path);
+}
+
+/* Copies kernels/ with one file spoiled and points TFM_KERNEL_PATH there. */
+static void use_copy(const struct spoil *spoil, char copy[128])
+{
+    const char *top = getenv("TFM_TEST_SRCDIR");
+    char kernels[512], from[1024], to[512];
+    int files = 0, made = 0;
+    snprintf(kernels, sizeof kernels, "%s/kernels", top ? top : ".");
+    snprintf(copy, 128, "%s/kernels-XXXXXX", folder);
+    ck_assert_ptr_nonnull(mkdtemp(copy));
+    DIR *dir = opendir(kernels);
+    ck_assert_msg(dir != NULL, "no folder %s", kernels);
+    for (struct dirent *entry; (entry = readdir(dir));) {
+        const char *dot = strrchr(entry->d_name, '.');
+        if (entry->d_name[0] == '.' || !dot || (strcmp(dot, ".cl") && strcmp(dot, ".h")))
+            continue;
+        snprintf(from, sizeof from, "%s/%s", kernels, entry->d_name);
+        snprintf(to, sizeof to, "%s/%s", copy, entry->d_name);
+        char *text = read_text(from);
+        int here = spoil && !strcmp(entry->d_name, spoil->file);
+        made += write_text(to, text, here ? spoil : NULL);
+        files++;
+        free(text);
+    }
+    closedir(dir);
+    ck_assert_int_gt(files, 4);
+    if (spoil)
+        ck_assert_msg(made > 0,
+                      "kernels/%s has no \"%s\" any more: nothing was spoiled; give the table in "
+                      "this test another place where that file makes a result",
+                      spoil->file, spoil->from);
+    ck_assert_int_eq(setenv("TFM_KERNEL_PATH", copy, 1), 0);
+}
+
+/* ---- how far the logits are from what they must be ---- */
+
+static void run(const char *path, const int32_t *ids, size_t n,
+                double (*distance)(void *context, const float *logits, size_t vocab), void *context,
+                double *result)
+{
+    struct test_devices devices;
+    struct tfm_model *model = NULL;
+    struct tfm_session *session = NULL;
+    struct tfm_session_options options;
+    struct tfm_error err = {0};
+    test_devices_open(&devices);
+    ck_assert_msg(tfm_model_open(path, &model, &err) == TFM_STATUS_OK, "%s", err.text);
+    tfm_session_defaults(&options);
+    options.cache = TFM_DTYPE_F32;
+    options.context = 32;
+    ck_assert_msg(tfm_session_create(model, devices.device, devices.n, &options, &session, &err) ==
+                      TFM_STATUS_OK,
+                  "%s", err.text);
+    ck_assert_msg(tfm_session_feed(session, ids, n, &err) == TFM_STATUS_OK, "%s", err.text);
+    *result =
+        distance(context, tfm_session_logits(session), (size_t)tfm_model_config(model)->vocab);
+    tfm_session_destroy(session);
+    tfm_model_close(model);
+    test_devices_close(&devices);
+}
+
+/* Largest difference, infinity when one is NaN. */
+static double from_naive(void *context, const float *logits, size_t vocab)
+{
+    const double *right = context;
+    double worst = 0;
+    for (size_t i = 0; i < vocab; i++)
+        if (!(fabs(logits[i] - right[i]) <= worst))
+            worst = isnan(logits[i]) ? INFINITY : fabs(logits[i] - right[i]);
+    return worst;
+}
+
+static double toy_distance(void)
+{
+    static const int32_t ids[] = {5, 80, 3, 200, 41, 7, 120, 9, 33};
+    static double right[TOY_VOCAB];
+    double result = 0;
+    struct naive_llama *naive = naive_llama_open(toy_path);
+    naive_llama_logits(naive, ids, sizeof ids / sizeof *ids, 0, right);
+    naive_llama_close(naive);
+    run(toy_path, ids, sizeof ids / sizeof *ids, from_naive, right, &result);
+    return result;
+}
+
+static double from_golden(void *context, const float *logits, size_t vocab)
+{
+    return golden_distance(context, logits, vocab);
+}
+
+static double model_distance(void)
+{
+    struct golden *golden = golden_read("smollm2-q4_1.json");
+    double result = 0;
+    ck_assert_ptr_nonnull(golden);
+    run(test_model_path(), golden->cases[2].ids, golden->cases[2].n, from_golden,
+        &golden->cases[2].top[0], &result);
+    golden_free(golden);
+    return result;
+}
+
+static double distance_with(const struct spoil *spoil, double (*distance)(void))
+{
+    char copy[128];
+    use_copy(spoil, copy);
+    double result = distance();
+    clear_folder(copy);
+    if (getenv("TFM_TEST_VERBOSE"))
+        fprintf(stderr, "%s: %g\n", spoil ? spoil->file : "faithful copy", result);
+    return result;
+}
+
+START_TEST(toy_with_faithful_copy)
+{
+    double distance = distance_with(NULL, toy_distance);
+    ck_assert_msg(distance <= TOLERANCE, "off by %g", distance);
+}
+END_TEST
+
+START_TEST(toy_with_spoiled_kernel)
+{
+    double distance = distance_with(&spoils[_i], toy_distance);
+    ck_assert_msg(distance > TOLERANCE, "kernels/%s is spoiled and the logits do not show it (%g)",
+                  spoils[_i].file, distance);
+}
+END_TEST
+
+START_TEST(model_with_faithful_copy)
+{
+    double distance = distance_with(NULL, model_distance);
+    ck_assert_msg(distance <= TOLERANCE, "off by %g", distance);
+}
+END_TEST
+
+START_TEST(model_with_spoiled_kernel)
+{
+    double distance = distance_with(&spoils[_i], model_distance);
+    ck_assert_msg(distance > TOLERANCE, "kernels/%s is spoiled and the logits do not show it (%g)",
+                  spoils[_i].file, distance);
+}
+END_TEST
+
+static int write_toy(void)
+{
+    struct toy_model toy;
+    toy_model_defaults(&toy);
+    toy.quantized = 1;
+    toy.tied = 1;
+    const char *tmp = getenv("TMPDIR");
+    snprintf(folder, sizeof folder, "%.40s/tfm-XXXXXX", tmp ? tmp : "/tmp");
+    if (!mkdtemp(folder)) {
+        perror(folder);
+        return -1;
+    }
+    snprintf(toy_path, sizeof toy_path, "%s/toy.gguf", folder);
+    return toy_model_write(&toy, toy_path);
+}
+
+int main(void)
+{
+    if (!tests_ask(test_devices_present))
+        return tests_skip("the backend cannot be used here");
+    if (write_toy())
+        return 99;
+    Suite *suite = suite_create("spoiled kernels");
+    TCase *toy = tcase_create("toy"), *model = tcase_create("model");
+    tcase_set_timeout(toy, 60);
+    tcase_add_test(toy, toy_with_faithful_copy);
+    tcase_add_loop_test(toy, toy_with_spoiled_kernel, 0, N_SPOILS);
+    suite_add_tcase(suite, toy);
+    tcase_set_timeout(model, 60);
+    if (test_model_path()) {
+        tcase_add_test(model, model_with_faithful_copy);
+        tcase_add_loop_test(model, model_with_spoiled_kernel, 0, N_SPOILS);
+    }
+    suite_add_tcase(suite, model);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    clear_folder(folder);
+    return failed != 0;
+}
