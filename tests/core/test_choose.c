@@ -31,9 +31,19 @@ static void sink(void *context, enum tfm_log_level level, const char *backend, c
         snprintf(logged + used, sizeof logged - used, "%s: %s\n", backend, text);
 }
 
+static void forget(struct mock *mock)
+{
+    mock->probed = mock->opened = mock->closed = 0;
+}
+
 static void setup(void)
 {
     struct tfm_error err;
+    forget(&fast);
+    forget(&slow);
+    forget(&broken);
+    forget(&absent);
+    forget(&empty);
     unsetenv("TFM_PLUGIN_PATH");
     unsetenv("TFM_BACKEND");
     unsetenv("TFM_STRICT");

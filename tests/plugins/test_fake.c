@@ -47,6 +47,8 @@ static void setup(void)
     const struct tfm_nn_swiglu ffn = {FFN, TFM_DTYPE_F32, TFM_DTYPE_F32, TFM_DTYPE_F32};
 
     scene_open();
+    plan = NULL;
+    n_devices = 0;
     setenv("TFM_PLUGIN_PATH", module_path("fake"), 1);
     ok(tfm_registry_create(NULL, 0, &registry, &err));
     ok(tfm_weights_create(&weights, &err));
