@@ -65,7 +65,7 @@ static const struct {
      {.foreign_tensor = "blk.0.attn_norm.weight", .foreign_type = TINY_Q8_0, .foreign_bytes = 68}},
     {TFM_STATUS_UNSUPPORTED, {"blk.0.attn_sinks.weight"}, {.extra = "blk.0.attn_sinks.weight"}},
     {TFM_STATUS_FORMAT, {"8", "3"}, {.kv_heads = 3}},
-    {TFM_STATUS_FORMAT, {"head_count_kv"}, {.kv_heads = 9}},
+    {TFM_STATUS_FORMAT, {"8", "9"}, {.kv_heads = 9}},
 };
 enum { N_FAULTS = sizeof faults / sizeof *faults };
 

@@ -175,6 +175,7 @@ void tiny_llama_write(const struct tiny_llama *t, const char *path)
             t->head == TINY_HEAD_COPIED ? t->seed : t->seed + 2);
     if (t->extra)
         put(b, t, t->extra, 0, t->width, TINY_F32, 0.0f, 1.0f, t->seed + 3);
+    remove(path); /* a new file: the old one may still be mapped */
     if (gguf_builder_write(b, path)) {
         perror(path);
         exit(99);

@@ -36,7 +36,7 @@ struct tiny_llama {
 
 /* 64 wide, 2 layers, 8 heads on 2, head_dim 8, ffn 96, context 64, F32, tied, freq_base 10000. */
 struct tiny_llama tiny_llama_default(void);
-/* Ends the program when the file cannot be written. */
+/* Replaces a file of that name. Ends the program when it cannot be written. */
 void tiny_llama_write(const struct tiny_llama *tiny, const char *path);
 
 #endif
