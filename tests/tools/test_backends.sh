@@ -1,0 +1,102 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# tfm backends, and backends that cannot be had. Catches a reason that is lost, a named backend that is
+# silently replaced, a build tree that needs an environment to find its own backend.
+. "${TFM_TEST_SRCDIR:-.}/tests/tools/common.sh"
+toy toy.gguf
+TFM_MODEL=$work/here/toy.gguf
+export TFM_MODEL
+echo 'no shared object' >bad.so
+
+call backends
+test $code -eq 0 && test ! -s "$err" && grep -q '^reference  *[0-9.]*  *usable  *built in$' "$out" &&
+    grep -q '^    0: ' "$out"
+verdict $? 'the list: name, version, state, file, devices'
+call backends --json --plugin ./bad.so
+n=$(json '#')
+test $code -eq 0 && test "$n" -ge 2
+verdict $? '--json is a list'
+found=0 refused=0 i=0
+while test $i -lt "$n"; do
+    case $(json $i.name) in reference)
+        test "$(json $i.status)" = usable && test "$(json $i.file)" = 'built in' &&
+            test "$(json $i.devices.0.kind)" = cpu && json $i.devices.0.name >/dev/null &&
+            json $i.version | grep -q '[0-9]' && test "$(json $i.reason)" = '' && found=1 ;;
+    esac
+    case $(json $i.file) in *bad.so)
+        test "$(json $i.status)" = refused && test -n "$(json $i.reason)" && refused=1 ;;
+    esac
+    i=$((i + 1))
+done
+test $found -eq 1
+verdict $? '--json: name, version, file, status, reason, devices'
+test $refused -eq 1
+verdict $? '--json: a file that is refused has its reason'
+call backends --plugin ./bad.so
+test $code -eq 0 && grep -q 'refused .*bad.so' "$out"
+verdict $? 'the list shows what was refused'
+
+for verb in run 'logits --ids 1' 'bench -r 1' plan; do
+    # shellcheck disable=SC2086
+    call $verb --backend referense
+    failed_with 1 referense && grep -q -w reference "$err"
+    verdict $? "tfm $verb: an unknown backend, and what was meant"
+done
+TFM_BACKEND=nowhere
+export TFM_BACKEND
+call run
+failed_with 1 nowhere
+verdict $? 'TFM_BACKEND names an unknown backend'
+call run --backend reference -n 1
+test $code -eq 0 && grep -q '| reference: ' "$err"
+verdict $? '--backend wins over TFM_BACKEND'
+unset TFM_BACKEND
+call run --backend reference:7
+failed_with 1 7
+verdict $? 'an unknown device'
+call run --plugin ./bad.so --backend reference
+failed_with 1 bad.so
+verdict $? 'a plugin that will not load is an error'
+call run --plugin nowhere.so --backend reference
+failed_with 1 nowhere.so
+verdict $? 'a plugin that is not there'
+
+TFM_BACKEND=help
+export TFM_BACKEND
+for verb in run plan backends; do
+    call $verb
+    test $code -eq 0 && grep -q 'NAME\[:DEVICE\]' "$out" && grep -q '^reference' "$out"
+    verdict $? "TFM_BACKEND=help tfm $verb prints syntax and list"
+done
+unset TFM_BACKEND
+call run --backend help
+test $code -eq 0 && grep -q 'NAME\[:DEVICE\]' "$out"
+verdict $? '--backend help'
+
+if test -f "$builddir/tests/plugins/.libs/fake.so"; then
+    call backends --json --plugin "$builddir/tests/plugins/.libs/fake.so"
+    grep -q '"file": .*fake.so"' "$out" && test "$(json 0.status)$(json 1.status)" != ''
+    verdict $? 'a third backend is listed'
+    name=$("$tfm" backends --plugin "$builddir/tests/plugins/.libs/fake.so" | awk '/fake\.so$/ { print $1 }')
+    call run -n 2 --plugin "$builddir/tests/plugins/.libs/fake.so" --backend "$name"
+    test $code -eq 0 && grep -q "| $name: " "$err"
+    verdict $? "a third backend runs: $name"
+    call plan -o json --plugin "$builddir/tests/plugins/.libs/fake.so" --backend "$name"
+    fallbacks=$(json fallbacks)
+    refusals=$(grep -c '"refusal": "[^"]' "$out")
+    test $code -eq 0 && test "$fallbacks" -eq "$refusals"
+    verdict $? "plan tells why each of $fallbacks nodes fell back"
+fi
+
+# from the build tree, with nothing in the environment
+if test -f "$builddir/backends/opencl/.libs/opencl.so"; then
+    env -i PATH="$PATH" "$tfm" backends >"$out" 2>"$err"
+    code=$?
+    test $code -eq 0 && grep -q "^opencl .*$builddir/backends/opencl/.libs/opencl.so" "$out"
+    verdict $? 'the build tree finds its own opencl backend'
+    TFM_PLUGIN_PATH=$work/here "$tfm" backends >"$out" 2>"$err"
+    code=$?
+    test $code -eq 0 && grep -q '^opencl ' "$out" && grep -q bad.so "$out"
+    verdict $? '... behind what TFM_PLUGIN_PATH names'
+fi
+finish
