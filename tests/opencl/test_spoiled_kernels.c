@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Proves that the kernels are what runs: TFM_KERNEL_PATH points at a copy of kernels/ in which one result
  * of one file is spoiled, and the logits must leave the tolerance of the golden test; with a faithful
- * copy they must stay in it. An embedded, cached or host-side path would give the right logits. */
+ * copy they must stay in it. An embedded, cached or host-side path would give the right logits. And the
+ * backend's own counters show that prompts go through CLBlast. */
 #include <check.h>
 
 #include <dirent.h>
@@ -14,6 +15,7 @@
 
 #include <tfm/llm.h>
 
+#include "backends/opencl/counters.h"
 #include "tests/devices.h"
 #include "tests/golden/golden.h"
 #include "tests/llm/naive_llama.h"
@@ -226,6 +228,52 @@ START_TEST(model_with_spoiled_kernel)
 }
 END_TEST
 
+/* ---- the counters ---- */
+
+/* A prompt of 64 tokens goes through CLBlast's SGEMM, a single token does not. */
+static void count_sgemm(const char *path)
+{
+    struct test_devices devices;
+    struct tfm_model *model = NULL;
+    struct tfm_session *session = NULL;
+    struct tfm_error err = {0};
+    int32_t ids[64];
+    for (int i = 0; i < 64; i++)
+        ids[i] = 3 * i + 7;
+    test_devices_open(&devices);
+    const struct tfm_opencl_counters *counters =
+        tfm_device_extension(devices.device[0], TFM_OPENCL_COUNTERS);
+    ck_assert_ptr_nonnull(counters);
+    ck_assert_msg(tfm_model_open(path, &model, &err) == TFM_STATUS_OK, "%s", err.text);
+    ck_assert_msg(tfm_session_create(model, devices.device, devices.n, NULL, &session, &err) ==
+                      TFM_STATUS_OK,
+                  "%s", err.text);
+    uint64_t sgemm = counters->sgemm_calls(), launches = counters->kernel_launches();
+    ck_assert_msg(tfm_session_feed(session, ids, 64, &err) == TFM_STATUS_OK, "%s", err.text);
+    ck_assert_uint_gt(counters->sgemm_calls(), sgemm);
+    ck_assert_uint_gt(counters->kernel_launches(), launches);
+    sgemm = counters->sgemm_calls();
+    launches = counters->kernel_launches();
+    ck_assert_msg(tfm_session_feed(session, ids, 1, &err) == TFM_STATUS_OK, "%s", err.text);
+    ck_assert_uint_eq(counters->sgemm_calls(), sgemm);
+    ck_assert_uint_gt(counters->kernel_launches(), launches);
+    tfm_session_destroy(session);
+    tfm_model_close(model);
+    test_devices_close(&devices);
+}
+
+START_TEST(toy_prompt_uses_sgemm)
+{
+    count_sgemm(toy_path);
+}
+END_TEST
+
+START_TEST(model_prompt_uses_sgemm)
+{
+    count_sgemm(test_model_path());
+}
+END_TEST
+
 static int write_toy(void)
 {
     struct toy_model toy;
@@ -253,11 +301,13 @@ int main(void)
     tcase_set_timeout(toy, 60);
     tcase_add_test(toy, toy_with_faithful_copy);
     tcase_add_loop_test(toy, toy_with_spoiled_kernel, 0, N_SPOILS);
+    tcase_add_test(toy, toy_prompt_uses_sgemm);
     suite_add_tcase(suite, toy);
     tcase_set_timeout(model, 60);
     if (test_model_path()) {
         tcase_add_test(model, model_with_faithful_copy);
         tcase_add_loop_test(model, model_with_spoiled_kernel, 0, N_SPOILS);
+        tcase_add_test(model, model_prompt_uses_sgemm);
     }
     suite_add_tcase(suite, model);
     SRunner *runner = srunner_create(suite);
