@@ -181,7 +181,8 @@ void trial_output(struct trial *trial, struct tfm_tensor *tensor)
 void trial_set(struct trial *trial, const struct tfm_tensor *tensor, size_t first, size_t n,
                const double *values)
 {
-    ck_assert_uint_le(first + n, trial_count(trial, tensor));
+    if (first + n > trial_count(trial, tensor))
+        ck_abort_msg("%s: '%s' has no value %zu", trial->what, tensor->name, first + n - 1);
     tfm_dtype_from_f64(tensor->dtype, values, trial->data[tensor->id], first, n);
 }
 
@@ -198,7 +199,8 @@ void trial_set_all(struct trial *trial, const struct tfm_tensor *tensor, double 
 void trial_get(const struct trial *trial, const struct tfm_tensor *tensor, size_t first, size_t n,
                double *values)
 {
-    ck_assert_uint_le(first + n, trial_count(trial, tensor));
+    if (first + n > trial_count(trial, tensor))
+        ck_abort_msg("%s: '%s' has no value %zu", trial->what, tensor->name, first + n - 1);
     tfm_dtype_to_f64(tensor->dtype, trial->data[tensor->id], first, n, values);
 }
 

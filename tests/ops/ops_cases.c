@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * The op tests of one backend: TEST_BACKEND of the build, else the first argument, else
- * $TFM_TEST_BACKEND, else reference. An op of ops.def without a suite does not link; one whose suite
- * has no test fails. CK_RUN_SUITE=<stem> runs a single op. Exit code 77 = that backend is not here. */
+ * The op tests of one backend: a suite for each line of ops.def. An op without a test file does not
+ * link. */
 #include <check.h>
 #include <stdlib.h>
 
 #include <tfm/op.h>
 
+#include "tests/ops/ops_cases.h"
 #include "tests/ops/trial.h"
 #include "tests/skip.h"
 
@@ -26,14 +26,9 @@ static const struct {
 #undef TFM_OP
 };
 
-int main(int argc, char **argv)
+int ops_cases_run(const char *backend)
 {
-    const char *name = argc > 1 ? argv[1] : getenv("TFM_TEST_BACKEND");
-
-#ifdef TEST_BACKEND
-    name = TEST_BACKEND;
-#endif
-    trial_backend_choose(name && *name ? name : "reference");
+    trial_backend_choose(backend);
     if (!tests_ask(trial_backend_present))
         return tests_skip("the backend under test is not here");
 
