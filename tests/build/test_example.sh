@@ -19,12 +19,12 @@ else
 fi
 
 run() { # NUMBER BACKEND
-    "$program" "$2" >"$work/out" 2>&1
+    "$program" "$2" >"$work/out" 2>"$work/err"
     status=$?
     if test $status -eq 0 && test "$(cat "$work/out")" = "$(printf '%-10s %s' "$2" "$right")"; then
         echo "ok $1 - three layers on $2"
     else
-        sed 's/^/# /' "$work/out"
+        sed 's/^/# /' "$work/out" "$work/err"
         echo "not ok $1 - three layers on $2 (exit code $status)"
     fi
 }
