@@ -134,10 +134,11 @@ static float add(float a, float b)
     return a + b;
 }
 
-/* silu(gate) * up, silu(x) = x / (1 + exp(-x)) */
+/* silu(gate) * up, silu(x) = x / (1 + exp(-x)); at -infinity its limit 0 instead of inf / inf */
 static float swiglu(float gate, float up)
 {
-    return gate / (1.0f + expf(-gate)) * up;
+    const float silu = gate == -INFINITY ? 0.0f : gate / (1.0f + expf(-gate));
+    return silu * up;
 }
 
 static const struct {
