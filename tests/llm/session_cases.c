@@ -34,6 +34,8 @@ static void teardown(void)
     naive_llama_close(naive);
     tfm_model_close(model);
     test_devices_close(&devices);
+    naive = NULL;
+    model = NULL;
 }
 
 static void use(const struct tiny_llama *tiny)
