@@ -69,8 +69,7 @@ static ushort16 tfm_to_bf16x16(float16 value)
     const uint16 bits = as_uint16(value);
     const uint16 rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
     const uint16 nan = (bits >> 16) | 0x40u;
-    return convert_ushort16(
-        select(rounded, nan, as_uint16((bits & 0x7fffffffu) > 0x7f800000u)));
+    return convert_ushort16(select(rounded, nan, as_uint16((bits & 0x7fffffffu) > 0x7f800000u)));
 }
 
 /* Element i, or elements i..i+15, of an array of `type` at p. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The table that embed.awk makes of the files in kernels/, in the order in which they are compiled. */
+ * The table that embed.awk makes of the files in kernels/, in the order of their compilation. */
 #ifndef TFM_KERNELS_EMBEDDED_H
 #define TFM_KERNELS_EMBEDDED_H
 

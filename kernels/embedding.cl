@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * embedding: y[n] = table[ids[n]]
- *   table [V, width] packed in panels of 16 rows like the weight of a linear (see step.h), so that a
- *   tied head is one tensor with two readers; ids [N] I32 in [0, V); y [N, width] F32
+ *   table [V, width] packed in panels of 16 rows like the weight of a linear (see step.h), so that
+ *   a tied head is one tensor with two readers; ids [N] I32 in [0, V); y [N, width] F32
  *
  * Work map: a part takes a run of the N rows; row id is lane id % 16 of panel id / 16. */
 #ifndef TFM_COMMON_CL
@@ -9,8 +9,7 @@
 #endif
 
 /* One block of 32 values of one lane. */
-static void tfm_embedding_q4(__global const uchar *block, int affine, uint lane,
-                             __global float *y)
+static void tfm_embedding_q4(__global const uchar *block, int affine, uint lane, __global float *y)
 {
     const float d = vload_half(lane, (__global const half *)block);
     const float m = affine ? vload_half(16 + lane, (__global const half *)block) : d * -8.0f;

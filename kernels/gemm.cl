@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * gemm: what surrounds the SGEMM of a linear with many rows, Y = X W^T (+ bias), one block of output
- * rows after the other. All three matrices of the SGEMM are padded to whole 16s here, with zeros, so
- * that it needs no copies of its own:
+ * gemm: what surrounds the SGEMM of a linear with many rows, Y = X W^T (+ bias), one block of
+ * output rows after the other. All three matrices of the SGEMM are padded to whole 16s here, with
+ * zeros, so that it needs no copies of its own:
  *   turn    x [N, in] -> [in16][N16] F32
- *   unpack  weight [out, in] packed (see step.h), panels [panel, panel + panels) -> [in16][16 panels]
+ *   unpack  weight [out, in] packed (see step.h), panels [panel, panel + panels)
+ *           -> [in16][16 panels] F32
  *   store   product [N16][16 panels] -> y [N, out], columns from 16 panel on, plus bias
  *
  * Work map: turn and unpack split the 16s of N and the panels among the parts, store the rows. */
@@ -89,7 +90,8 @@ static void tfm_gemm_unpack(__global const uchar *weight, __global float *y,
             tfm_unpack_q8(weight + panel * (in / TFM_BLOCK) * TFM_PANEL_Q8_0, column, in, ld);
         else
             for (uint k = 0; k < in; k++)
-                vstore16(tfm_load16(weight, (panel * in + k) * TFM_PANEL, type), 0, column + k * ld);
+                vstore16(tfm_load16(weight, (panel * in + k) * TFM_PANEL, type), 0,
+                         column + k * ld);
         for (uint k = in; k < tfm_gemm_depth(s); k++)
             vstore16((float16)(0.0f), 0, column + k * ld);
     }

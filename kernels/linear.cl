@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * linear, few rows: y = x W^T (+ bias), a matrix-vector product for up to TFM_LINEAR_TILE rows at a time
+ * linear, few rows: y = x W^T (+ bias), a matrix-vector product for TFM_LINEAR_TILE rows at a time
  *   x [N, in] F32, weight [out, in] packed in panels of 16 output rows (see step.h), bias [out] F32
  *   or absent, y [N, out] F32; sums: workspace, `scratch` floats for each part
- *
- *   block types:  y[n][o] = sum over blocks of d (sum of q x) + m (sum of x);  Q4_0 has m = -8 d
+ *   block types: y[n][o] = sum over blocks of d (sum of q x) + m (sum of x); Q4_0 has m = -8 d
  *
  *        lane      0     1    ...   15
- *   panel p = rows 16p  16p+1 ... 16p+15     one float16 accumulator a row n of x; a loaded and
- *   k = 0..in-1   the weights of a column    converted vector of weights serves all rows of the tile
+ *   panel p = rows 16p  16p+1 ... 16p+15    one float16 accumulator a row n of x; a loaded and
+ *   k = 0..in-1   the weights of a column   converted vector of weights serves all rows of a tile
  *
- * Work map: a part takes a run of panels; in a panel the rows n go in tiles, so that the panel comes
- * from memory once. Each y is summed over k in the same order whatever the tile and the part. */
+ * Work map: a part takes a run of panels; in a panel the rows n go in tiles, so that the panel
+ * comes from memory once. Each y is summed over k in one order, whatever the tile and the part. */
 #ifndef TFM_COMMON_CL
 #include "common.cl"
 #endif
@@ -20,11 +19,11 @@
 #endif
 
 /* acc[t] = x[t] . panel for the `tile` rows x[t] = x + t * in (the last ones repeat row `last`);
- * sums [.][in/32] holds the sum of each block of x. `tile` and `affine` (the type has an m) are constants
- * to the caller. */
+ * sums [.][in/32] holds the sum of each block of x. `tile` and `affine` (the type has an m) are
+ * constants to the caller. */
 TFM_INLINE void tfm_linear_q4(__global const uchar *panel, const int affine,
-                              __global const float *x, __global const float *sums, uint in, uint last, const uint tile,
-                              float16 *acc)
+                              __global const float *x, __global const float *sums, uint in,
+                              uint last, const uint tile, float16 *acc)
 {
     const uint blocks = in / TFM_BLOCK;
     const uint bytes = affine ? TFM_PANEL_Q4_1 : TFM_PANEL_Q4_0;
@@ -213,9 +212,8 @@ __kernel void tfm_run_linear_f32(__global const uchar *x, __global const uchar *
                                  uint index, __global const int *rows)
 {
     __global const struct tfm_step *s = steps + index;
-    tfm_linear(TFM_STEP_F32, 64u, x + s->at[0], weight + s->at[1], bias + s->at[2],
-               y + s->at[3], (__global float *)(sums + s->at[4]), s, rows, get_group_id(0),
-               get_num_groups(0));
+    tfm_linear(TFM_STEP_F32, 64u, x + s->at[0], weight + s->at[1], bias + s->at[2], y + s->at[3],
+               (__global float *)(sums + s->at[4]), s, rows, get_group_id(0), get_num_groups(0));
 }
 
 __kernel void tfm_run_linear_f16(__global const uchar *x, __global const uchar *weight,
@@ -224,26 +222,24 @@ __kernel void tfm_run_linear_f16(__global const uchar *x, __global const uchar *
                                  uint index, __global const int *rows)
 {
     __global const struct tfm_step *s = steps + index;
-    tfm_linear(TFM_STEP_F16, 32u, x + s->at[0], weight + s->at[1], bias + s->at[2],
-               y + s->at[3], (__global float *)(sums + s->at[4]), s, rows, get_group_id(0),
-               get_num_groups(0));
+    tfm_linear(TFM_STEP_F16, 32u, x + s->at[0], weight + s->at[1], bias + s->at[2], y + s->at[3],
+               (__global float *)(sums + s->at[4]), s, rows, get_group_id(0), get_num_groups(0));
 }
 
 __kernel void tfm_run_linear_bf16(__global const uchar *x, __global const uchar *weight,
-                                 __global const uchar *bias, __global uchar *y,
-                                 __global uchar *sums, __global const struct tfm_step *steps,
-                                 uint index, __global const int *rows)
+                                  __global const uchar *bias, __global uchar *y,
+                                  __global uchar *sums, __global const struct tfm_step *steps,
+                                  uint index, __global const int *rows)
 {
     __global const struct tfm_step *s = steps + index;
-    tfm_linear(TFM_STEP_BF16, 32u, x + s->at[0], weight + s->at[1], bias + s->at[2],
-               y + s->at[3], (__global float *)(sums + s->at[4]), s, rows, get_group_id(0),
-               get_num_groups(0));
+    tfm_linear(TFM_STEP_BF16, 32u, x + s->at[0], weight + s->at[1], bias + s->at[2], y + s->at[3],
+               (__global float *)(sums + s->at[4]), s, rows, get_group_id(0), get_num_groups(0));
 }
 
 __kernel void tfm_run_linear_q4_0(__global const uchar *x, __global const uchar *weight,
-                                 __global const uchar *bias, __global uchar *y,
-                                 __global uchar *sums, __global const struct tfm_step *steps,
-                                 uint index, __global const int *rows)
+                                  __global const uchar *bias, __global uchar *y,
+                                  __global uchar *sums, __global const struct tfm_step *steps,
+                                  uint index, __global const int *rows)
 {
     __global const struct tfm_step *s = steps + index;
     tfm_linear(TFM_STEP_Q4_0, TFM_PANEL_Q4_0, x + s->at[0], weight + s->at[1], bias + s->at[2],
@@ -252,9 +248,9 @@ __kernel void tfm_run_linear_q4_0(__global const uchar *x, __global const uchar 
 }
 
 __kernel void tfm_run_linear_q4_1(__global const uchar *x, __global const uchar *weight,
-                                 __global const uchar *bias, __global uchar *y,
-                                 __global uchar *sums, __global const struct tfm_step *steps,
-                                 uint index, __global const int *rows)
+                                  __global const uchar *bias, __global uchar *y,
+                                  __global uchar *sums, __global const struct tfm_step *steps,
+                                  uint index, __global const int *rows)
 {
     __global const struct tfm_step *s = steps + index;
     tfm_linear(TFM_STEP_Q4_1, TFM_PANEL_Q4_1, x + s->at[0], weight + s->at[1], bias + s->at[2],
@@ -263,9 +259,9 @@ __kernel void tfm_run_linear_q4_1(__global const uchar *x, __global const uchar 
 }
 
 __kernel void tfm_run_linear_q8_0(__global const uchar *x, __global const uchar *weight,
-                                 __global const uchar *bias, __global uchar *y,
-                                 __global uchar *sums, __global const struct tfm_step *steps,
-                                 uint index, __global const int *rows)
+                                  __global const uchar *bias, __global uchar *y,
+                                  __global uchar *sums, __global const struct tfm_step *steps,
+                                  uint index, __global const int *rows)
 {
     __global const struct tfm_step *s = steps + index;
     tfm_linear(TFM_STEP_Q8_0, TFM_PANEL_Q8_0, x + s->at[0], weight + s->at[1], bias + s->at[2],

@@ -44,8 +44,8 @@ static void tfm_rms_norm(__global const uchar *x, __global const uchar *gamma, _
 }
 
 __kernel void tfm_run_rms_norm(__global const uchar *x, __global const uchar *gamma,
-                               __global uchar *y, __global const struct tfm_step *steps,
-                               uint index, __global const int *rows)
+                               __global uchar *y, __global const struct tfm_step *steps, uint index,
+                               __global const int *rows)
 {
     __global const struct tfm_step *s = steps + index;
     tfm_rms_norm(x + s->at[0], gamma + s->at[1], y + s->at[2], s, rows, get_group_id(0),

@@ -6,8 +6,8 @@
  *     halves    a = x[i],  b = x[i + r/2]   [a a a b b b]
  *   elements r..d-1 are copied
  *
- * Work map: a part takes a run of the N H heads; 8 or 16 pairs at a time. y may be x: a group of pairs is
- * read whole before it is written. */
+ * Work map: a part takes a run of the N H heads; 8 or 16 pairs at a time. y may be x: a group of
+ * pairs is read whole before it is written. */
 #ifndef TFM_COMMON_CL
 #include "common.cl"
 #endif
@@ -59,14 +59,13 @@ static void tfm_rope_head(__global const uchar *x, __global uchar *y, ulong at,
 }
 
 static void tfm_rope(__global const uchar *x, __global const int *pos, __global const float *table,
-                     __global uchar *y, __global const struct tfm_step *s,
-                     __global const int *rows, uint part, uint parts)
+                     __global uchar *y, __global const struct tfm_step *s, __global const int *rows,
+                     uint part, uint parts)
 {
     const ulong n = (ulong)tfm_rows(s, rows) * s->heads, end = tfm_share(n, part + 1, parts);
 
     for (ulong h = tfm_share(n, part, parts); h < end; h++)
-        tfm_rope_head(x, y, h * s->head_dim,
-                      table + (ulong)pos[h / s->heads] * s->rotated, s);
+        tfm_rope_head(x, y, h * s->head_dim, table + (ulong)pos[h / s->heads] * s->rotated, s);
 }
 
 __kernel void tfm_run_rope(__global const uchar *x, __global const uchar *pos,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The step table: what the host writes once for each exec and every kernel reads. Valid C11 and valid
- * OpenCL C; the host checks the dtype ids against tfm/dtypes.def when it is compiled. */
+ * The step table: what the host writes once for each exec and every kernel reads. Valid C11 and
+ * valid OpenCL C; the host checks the dtype ids against tfm/dtypes.def when it is compiled. */
 #ifndef TFM_STEP_H
 #define TFM_STEP_H
 
@@ -31,10 +31,10 @@ typedef float tfm_f32;
 #define TFM_STEP_OPERANDS 7
 
 /* Packed weights: panels of 16 output rows. Plain types [in][16]; block types [in/32] of: d[16] f16
- * (, m[16] f16), then the quants by fours of k, lane r holding k = 4j..4j+3 of row r: 4-bit qs[4][64]
- * (low nibble k, high nibble k + 16), 8-bit qs[8][64]. */
+ * (, m[16] f16), then the quants by fours of k, lane r holding k = 4j..4j+3 of row r: 4-bit
+ * qs[4][64] (low nibble k, high nibble k + 16), 8-bit qs[8][64]. */
 #define TFM_PANEL      16u
-#define TFM_BLOCK      32u /* values of k in a block */
+#define TFM_BLOCK      32u  /* values of k in a block */
 #define TFM_PANEL_Q4_0 288u /* bytes of a block of 16 rows */
 #define TFM_PANEL_Q4_1 320u
 #define TFM_PANEL_Q8_0 544u
