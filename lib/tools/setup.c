@@ -10,6 +10,7 @@
 
 #include "lib/tools/clock.h"
 #include "lib/tools/kernel_cache.h"
+#include "lib/tools/log.h"
 #include "lib/tools/message.h"
 #include "lib/tools/place.h"
 #include "lib/tools/progress.h"
@@ -86,6 +87,7 @@ int tfm__setup_registry(const struct tfm__options *options, struct tfm__setup *s
     struct tfm_error err;
     if (options->verbose)
         setenv("TFM_VERBOSE", "1", 1);
+    tfm__log_begin(tfm__verbose_wanted(options));
     if (options->threads > 0)
         tfm_threads_set((uint32_t)options->threads);
     tfm__place_add_plugins();
