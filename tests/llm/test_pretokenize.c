@@ -162,7 +162,8 @@ START_TEST(like_the_expressions)
     state = 0x9e3779b97f4a7c15ULL;
     for (int s = 0; s < STRINGS; s++) {
         unsigned char text[MAX];
-        size_t size = 0, wanted[MAX], n = 0, pieces[MAX], n_pieces = 0, at = 0, i = 0;
+        size_t wanted[MAX] = {0}, pieces[MAX] = {0};
+        size_t size = 0, n = 0, n_pieces = 0, at = 0, i = 0;
         size_t from = below(N_POOL),
                some = below(3) ? N_POOL : 1 + below(6); /* few kinds, or all */
         for (size_t p = 1 + below(PIECES); p > 0; p--) {
