@@ -121,8 +121,6 @@ static const void *extension(void *device, const char *name)
     return strcmp(name, TFM_OPENCL_COUNTERS) == 0 ? &counters : NULL;
 }
 
-TFM_API extern const struct tfm_backend tfm_backend_v1;
-
 const struct tfm_backend tfm_backend_v1 = {
     .abi_major = TFM_BACKEND_ABI_MAJOR,
     .abi_minor = TFM_BACKEND_ABI_MINOR,
