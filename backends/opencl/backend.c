@@ -19,7 +19,7 @@ static const struct tfm__cl_op *const ops[TFM_OP_LIMIT] = {
 
 const struct tfm__cl_op *tfm__cl_op(enum tfm_op op)
 {
-    return (unsigned)op < TFM_OP_LIMIT ? ops[op] : NULL;
+    return (unsigned)op < TFM_OP_LIMIT && ops[op] && ops[op]->supports ? ops[op] : NULL;
 }
 
 /* ---- supports ---- */

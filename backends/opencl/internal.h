@@ -256,13 +256,14 @@ struct tfm__cl_op {
     uint32_t panels; /* bit i: input i is wanted in panels, not raw */
 };
 
-/* Without holes: an op of ops.def that has no file here does not link. */
+/* Without holes: an op of ops.def that has no file here does not link. One that has no kernel yet is
+ * {0} there, and supports() says so. */
 #define TFM_OP(id, NAME, stem, in_min, in_max, outputs, rows, in_place, diff, nmse, minor) \
     extern const struct tfm__cl_op tfm__cl_op_##stem;
 #include <tfm/ops.def>
 #undef TFM_OP
 
-/* NULL for an op younger than this module. */
+/* NULL for an op without kernels, or younger than this module. */
 const struct tfm__cl_op *tfm__cl_op(enum tfm_op op);
 
 /* "x is q4_0, the kernel takes f32, f16 and bf16"; returns 0 so that supports can return it. */
