@@ -357,6 +357,12 @@ void tfm__tensor_limit(const struct tfm_tensor *tensor, int64_t limit)
         root->limit = limit;
 }
 
+void tfm__tensor_positions(const struct tfm_tensor *tensor, int64_t limit)
+{
+    ((struct tfm_tensor *)tfm__tensor_root(tensor))->is_position = 1;
+    tfm__tensor_limit(tensor, limit);
+}
+
 /* Arity and NULLs. 0 = go on, 1 = stop (an error, or a NULL passed on). */
 static int refuse_inputs(struct tfm_graph *graph, const struct tfm_op_info *info,
                          struct tfm_tensor *const *inputs, uint32_t n)
