@@ -240,7 +240,7 @@ enum tfm_status tfm__reference_gqa_attention(const struct tfm__reference_call *c
         w.bias = tfm__reference_input(call, 5);
         w.bucket = tfm__reference_input(call, 6);
         w.span = distances / 2;
-        if (status == TFM_STATUS_OK)
+        if (status == TFM_STATUS_OK && call->rows->n > 0)
             status = tfm__reference_check_ids(call, 6, (size_t)distances, bias->shape[0]);
     }
     if (status != TFM_STATUS_OK || call->rows->n == 0)

@@ -106,7 +106,7 @@ enum tfm_status tfm__reference_rope(const struct tfm__reference_call *call)
         .halves = call->node->attrs.rope_style == TFM_ROPE_HALVES,
         .shared = heads_first && pos->rank == 1,
     };
-    const size_t positions = w.shared ? w.tokens : rows * w.tokens;
+    const size_t positions = rows == 0 ? 0 : w.shared ? w.tokens : rows * w.tokens;
     const enum tfm_status status = tfm__reference_check_ids(call, 1, positions, table->shape[0]);
 
     if (status == TFM_STATUS_OK)

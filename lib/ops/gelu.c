@@ -3,7 +3,7 @@
  *   x [N, ...] F32, F16, BF16 or F64 -> like x
  *   tanh_form 0   x / 2 (1 + erf(x / sqrt 2))
  *   tanh_form 1   x / 2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
- * The forms differ by up to 4.8e-4, so a model keeps the one that it was trained with. gelu(-inf) is 0,
+ * The forms differ by up to 4.7e-4, so a model keeps the one that it was trained with. gelu(-inf) is 0,
  * its limit.
  * Gradient, erf: dx = dy (Phi(x) + x phi(x)), phi(x) = exp(-x^2/2) / sqrt(2 pi). With t = tanh(u) and
  * u' = sqrt(2/pi) (1 + 0.134145 x^2), tanh: dx = dy ((1 + t) / 2 + x / 2 (1 - t^2) u'). */
