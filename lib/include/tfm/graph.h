@@ -43,6 +43,25 @@ TFM_API struct tfm_tensor *tfm_graph_output(struct tfm_graph *graph, struct tfm_
 TFM_API struct tfm_tensor *tfm_graph_reshape(struct tfm_graph *graph, struct tfm_tensor *tensor,
                                              int rank, const int64_t *shape);
 
+/* How the values of a buffer are made: writes all of them, in its dtype. `settings` are those that were
+ * given with it. */
+typedef enum tfm_status tfm_graph_make(const struct tfm_tensor *buffer, const void *settings,
+                                       void *values, struct tfm_error *err);
+/* Says how a buffer is made; `bytes` bytes of settings are copied. Saying it twice must mean the same.
+ * Returns the buffer. */
+TFM_API struct tfm_tensor *tfm_graph_buffer_maker(struct tfm_graph *graph,
+                                                  struct tfm_tensor *buffer, tfm_graph_make *make,
+                                                  const void *settings, size_t bytes);
+/* Makes them: `values` holds the whole buffer. NOT_FOUND: nobody said how; INVALID_ARGUMENT: `bytes` is
+ * not its size; whatever the maker says. */
+TFM_API enum tfm_status tfm_graph_buffer_values(const struct tfm_graph *graph,
+                                                const struct tfm_tensor *buffer, void *values,
+                                                size_t bytes, struct tfm_error *err);
+
+/* Records an error of a layer, with the innermost scope in front; the first one stays. Returns NULL. */
+TFM_API struct tfm_tensor *tfm_graph_refuse(struct tfm_graph *graph, enum tfm_status status,
+                                            const char *format, ...) TFM_PRINTF(3, 4);
+
 /* Scopes nest: nodes appended in between carry the innermost. Name is the full one ("blk.3.ffn"). */
 TFM_API void tfm_graph_scope_push(struct tfm_graph *graph, const char *kind, const char *name);
 TFM_API void tfm_graph_scope_pop(struct tfm_graph *graph);
@@ -52,6 +71,16 @@ TFM_API uint32_t tfm_graph_node_count(const struct tfm_graph *graph);
 TFM_API const struct tfm_node *tfm_graph_node(const struct tfm_graph *graph, uint32_t index);
 TFM_API uint32_t tfm_graph_tensor_count(const struct tfm_graph *graph);
 TFM_API const struct tfm_tensor *tfm_graph_tensor(const struct tfm_graph *graph, uint32_t index);
+/* Parameters, what an optimizer may change, or buffers, what it may not: each once, in the order in which
+ * they were declared. `visit` ends the walk with any other status than OK, which is returned then. */
+TFM_API enum tfm_status tfm_graph_parameters(const struct tfm_graph *graph,
+                                             enum tfm_status (*visit)(void *context,
+                                                                      const struct tfm_tensor *tensor),
+                                             void *context);
+TFM_API enum tfm_status tfm_graph_buffers(const struct tfm_graph *graph,
+                                          enum tfm_status (*visit)(void *context,
+                                                                   const struct tfm_tensor *tensor),
+                                          void *context);
 /* By name, NULL when there is none. */
 TFM_API const struct tfm_tensor *tfm_graph_find(const struct tfm_graph *graph, const char *name);
 
