@@ -12,9 +12,11 @@ export POCL_CACHE_DIR
 ln -s "$tfm" "$work/link"
 for program in "$tfm" "$work/link"; do
     (cd / && "$program" backends) >"$work/out" || { echo "$program backends failed" >&2; exit 1; }
-    if test -f "$plugindir/opencl.so" && ! grep -q -F "$plugindir/opencl.so" "$work/out"; then
-        cat "$work/out" >&2
-        echo "$program backends does not show $plugindir/opencl.so" >&2
-        exit 1
-    fi
+    for name in opencl blas; do
+        if test -f "$plugindir/$name.so" && ! grep -q -F "$plugindir/$name.so" "$work/out"; then
+            cat "$work/out" >&2
+            echo "$program backends does not show $plugindir/$name.so" >&2
+            exit 1
+        fi
+    done
 done

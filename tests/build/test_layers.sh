@@ -28,6 +28,7 @@ allowed() {
         lib/tools/*) echo "tfm/.*|lib/tools/.*|$checked|config\.h|jansson\.h" ;;
         backends/reference/*) echo "$plugin_api|backends/reference/.*|$checked|config\.h" ;;
         backends/opencl/*) echo "$plugin_api|tfm/opencl\.h|backends/opencl/.*|kernels/.*|$checked|config\.h|CL/.*|clblast_c\.h" ;;
+        backends/blas/*) echo "$plugin_api|backends/blas/.*|$checked|config\.h|cblas\.h" ;;
         kernels/*) echo '(kernels/)?[a-z0-9_]+\.(h|cl)' ;;
         *) echo 'nothing' ;;
     esac
@@ -79,6 +80,7 @@ lib/tools/x.c "lib/llm/text.h"
 lib/tools/x.c <CL/cl.h>
 backends/reference/x.c <tfm/graph.h>
 backends/opencl/x.c "lib/core/alloc.h"
+backends/blas/x.c "backends/reference/dot.h"
 kernels/x.cl "backends/opencl/device.h"
 lib/include/tfm/backend.h <tfm/device.h>
 BAD
