@@ -179,6 +179,11 @@ enum tfm_status tfm_registry_add(struct tfm_registry *registry, const struct tfm
     return status;
 }
 
+const struct tfm_backend *tfm_reference_backend(void)
+{
+    return &tfm__backend_reference;
+}
+
 size_t tfm_registry_count(const struct tfm_registry *registry)
 {
     pthread_mutex_t *lock = &((struct tfm_registry *)registry)->lock;

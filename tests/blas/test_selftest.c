@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "tests/core/runner.h"
-#include "tests/ops/drive_host.h"
+#include "lib/check/drive_host.h"
 
 extern const struct tfm_backend tfm_backend_v1;
 

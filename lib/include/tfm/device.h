@@ -36,6 +36,10 @@ TFM_API void tfm_registry_destroy(struct tfm_registry *registry);
 TFM_API enum tfm_status tfm_registry_add(struct tfm_registry *registry,
                                          const struct tfm_backend *backend, struct tfm_error *err);
 
+/* The table of `reference`, which defines what is right: for a program that compares a backend with it
+ * slot by slot. Constant. */
+TFM_API const struct tfm_backend *tfm_reference_backend(void);
+
 TFM_API size_t tfm_registry_count(const struct tfm_registry *registry);
 /* Probes it on first use. NULL when there is no such row. */
 TFM_API const struct tfm_backend_row *tfm_registry_row(struct tfm_registry *registry, size_t index);
