@@ -123,14 +123,15 @@ static const struct {
 
 static void take_line(struct parent *p, char *line)
 {
-    char *fields[FIELDS];
+    char *fields[FIELDS], *at = line;
     int n = 0;
 
-    for (char *at = line; at && n < FIELDS; n++) {
-        fields[n] = at;
-        at = strchr(at, '\t');
-        if (at)
-            *at++ = '\0';
+    while (at && n < FIELDS) {
+        char *const tab = strchr(at, '\t');
+        fields[n++] = at;
+        if (tab)
+            *tab = '\0';
+        at = tab ? tab + 1 : NULL;
     }
     for (size_t i = 0; i < sizeof records / sizeof *records; i++) {
         if (strcmp(fields[0], records[i].record) == 0 && n == records[i].fields + 1)
