@@ -18,19 +18,62 @@ static uint tfm_gemm_depth(__global const struct tfm_step *s)
     return (s->width + 15) & ~15u;
 }
 
+/* Transposes 16 x 16 floats in place: four rounds of a perfect shuffle of the 16 vectors. */
+TFM_INLINE void tfm_transpose(float16 *v)
+{
+    float16 next[16];
+
+#pragma unroll
+    for (uint round = 0; round < 4; round++) {
+#pragma unroll
+        for (uint i = 0; i < 8; i++) {
+            next[2 * i].even = v[i].lo;
+            next[2 * i].odd = v[i + 8].lo;
+            next[2 * i + 1].even = v[i].hi;
+            next[2 * i + 1].odd = v[i + 8].hi;
+        }
+#pragma unroll
+        for (uint i = 0; i < 16; i++)
+            v[i] = next[i];
+    }
+}
+
+/* x [n, in] -> y [16][ld], n <= 16; what x does not reach becomes 0. */
+static void tfm_gemm_turn_edge(__global const float *x, uint in, uint n, uint k, __global float *y,
+                               ulong ld)
+{
+    for (uint j = 0; j < 16; j++) {
+        float lanes[16];
+        for (uint i = 0; i < 16; i++)
+            lanes[i] = i < n && k + j < in ? x[(ulong)i * in + k + j] : 0.0f;
+        vstore16(vload16(0, lanes), 0, y + j * ld);
+    }
+}
+
 static void tfm_gemm_turn(__global const float *x, __global float *y,
                           __global const struct tfm_step *s, __global const int *rows, uint part,
                           uint parts)
 {
     const uint n = tfm_rows(s, rows), columns = (n + 15) / 16, in = s->width;
     const uint end = (uint)tfm_share(columns, part + 1, parts);
+    const ulong ld = (ulong)columns * 16;
 
     for (uint c = (uint)tfm_share(columns, part, parts); c < end; c++) {
-        for (uint k = 0; k < tfm_gemm_depth(s); k++) {
-            float lanes[16];
+        __global const float *from = x + (ulong)c * 16 * in;
+        const uint left = min(n - c * 16, 16u);
+        for (uint k = 0; k < in; k += 16) {
+            float16 v[16];
+            if (left < 16 || k + 16 > in) {
+                tfm_gemm_turn_edge(from, in, left, k, y + k * ld + c * 16, ld);
+                continue;
+            }
+#pragma unroll
             for (uint i = 0; i < 16; i++)
-                lanes[i] = c * 16 + i < n && k < in ? x[(ulong)(c * 16 + i) * in + k] : 0.0f;
-            vstore16(vload16(0, lanes), 0, y + (ulong)k * columns * 16 + c * 16);
+                v[i] = vload16(0, from + (ulong)i * in + k);
+            tfm_transpose(v);
+#pragma unroll
+            for (uint i = 0; i < 16; i++)
+                vstore16(v[i], 0, y + (k + i) * ld + c * 16);
         }
     }
 }

@@ -194,11 +194,11 @@ TFM_INLINE void tfm_linear(const uint type, const uint column_bytes, __global co
     for (; p < end; p++) {
         __global const uchar *panel = weight + p * bytes;
         uint row = 0;
-        for (; n - row > 4; row += min(n - row, 8u))
+        for (; n - row > 6; row += min(n - row, 8u)) /* 5 and 6 are cheaper as 4 + 1 and 4 + 2 */
             tfm_linear_rows(type, panel, in, sums, bias, out, p, row, n, 8, s);
-        if (n - row > 2)
+        for (; n - row > 2; row += min(n - row, 4u))
             tfm_linear_rows(type, panel, in, sums, bias, out, p, row, n, 4, s);
-        else if (n - row == 2)
+        if (n - row == 2)
             tfm_linear_rows(type, panel, in, sums, bias, out, p, row, n, 2, s);
         else if (n - row == 1)
             tfm_linear_rows(type, panel, in, sums, bias, out, p, row, n, 1, s);

@@ -19,7 +19,7 @@ static const struct tfm__cl_op *const ops[TFM_OP_LIMIT] = {
 
 const struct tfm__cl_op *tfm__cl_op(enum tfm_op op)
 {
-    return (unsigned)op < TFM_OP_LIMIT ? ops[op] : NULL;
+    return (unsigned)op < TFM_OP_LIMIT && ops[op] && ops[op]->supports ? ops[op] : NULL;
 }
 
 /* ---- supports ---- */
@@ -120,8 +120,6 @@ static const void *extension(void *device, const char *name)
     (void)device;
     return strcmp(name, TFM_OPENCL_COUNTERS) == 0 ? &counters : NULL;
 }
-
-TFM_API extern const struct tfm_backend tfm_backend_v1;
 
 const struct tfm_backend tfm_backend_v1 = {
     .abi_major = TFM_BACKEND_ABI_MAJOR,

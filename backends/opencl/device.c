@@ -54,6 +54,15 @@ static const char *defect(cl_device_id device)
     return NULL;
 }
 
+static void add_remark(char *remark, size_t size, cl_device_id device, const char *reason)
+{
+    const size_t used = strlen(remark);
+    char name[128];
+
+    device_text(device, CL_DEVICE_NAME, name, sizeof name);
+    snprintf(remark + used, size - used, "%sskipped %s: %s", used ? "; " : "", name, reason);
+}
+
 uint32_t tfm__cl_list(struct tfm__cl_found *found, uint32_t max, char *remark, size_t size)
 {
     cl_platform_id platforms[PLATFORMS];
@@ -75,17 +84,12 @@ uint32_t tfm__cl_list(struct tfm__cl_found *found, uint32_t max, char *remark, s
         if (clGetDeviceIDs(platforms[p], CL_DEVICE_TYPE_ALL, TFM_PROBE_DEVICES, devices,
                            &n_devices) != CL_SUCCESS)
             continue; /* a platform without devices is no error */
-        for (cl_uint d = 0; d < n_devices && d < TFM_PROBE_DEVICES && n < max; d++) {
-            const char *reason = defect(devices[d]);
-            if (reason) {
-                const size_t used = strlen(remark);
-                char name[128];
-                device_text(devices[d], CL_DEVICE_NAME, name, sizeof name);
-                snprintf(remark + used, size - used, "%sskipped %s: %s", used ? "; " : "", name,
-                         reason);
-                continue;
-            }
-            found[n++] = (struct tfm__cl_found){platforms[p], devices[d]};
+        for (cl_uint d = 0; d < n_devices && d < TFM_PROBE_DEVICES; d++) {
+            const char *reason = n < max ? defect(devices[d]) : "there are too many";
+            if (reason)
+                add_remark(remark, size, devices[d], reason);
+            else
+                found[n++] = (struct tfm__cl_found){platforms[p], devices[d]};
         }
     }
     if (n == 0 && !remark[0]) {

@@ -8,19 +8,19 @@
 
 #include <clblast_c.h>
 
-struct parameter {
-    const char *name;
-    size_t value;
+/* Parameters of CLBlast's Xgemm, in the order of the sets below. */
+static const char *names[TFM__CL_GEMM_PARAMETERS] = {
+    "GEMMK", "KREG", "KWG", "KWI", "MDIMA", "MDIMC", "MWG", "NDIMB",
+    "NDIMC", "NWG",  "SA",  "SB",  "STRM",  "STRN",  "VWM", "VWN",
 };
 
-enum { PARAMETERS = 16 };
+/* For CPUs: tiles of 16 x 16 in vectors of 8, no local memory, no barriers. */
+static const size_t cpu[TFM__CL_GEMM_PARAMETERS] = {0, 1,  16, 2, 1, 1, 16, 1,
+                                                    1, 16, 0,  0, 0, 0, 8,  8};
 
-/* Tiles of 16 x 16 in vectors of 8, no local memory, no barriers. */
-static const struct parameter cpu[PARAMETERS] = {
-    {"GEMMK", 0}, {"KREG", 1},  {"KWG", 16},  {"KWI", 2},  {"MDIMA", 1}, {"MDIMC", 1},
-    {"MWG", 16},  {"NDIMB", 1}, {"NDIMC", 1}, {"NWG", 16}, {"SA", 0},    {"SB", 0},
-    {"STRM", 0},  {"STRN", 0},  {"VWM", 8},   {"VWN", 8},
-};
+/* Instead of them when they fail: a small set of the kind that CLBlast uses by default. */
+static const size_t safe[TFM__CL_GEMM_PARAMETERS] = {0, 1,  16, 2, 8, 8, 32, 8,
+                                                     8, 64, 1,  1, 0, 0, 1,  1};
 
 static enum tfm_status fail(const struct tfm_host *host, struct tfm_error *err, const char *call,
                             CLBlastStatusCode code)
@@ -128,7 +128,7 @@ static enum tfm_status proof_run(struct tfm__cl_device *d, struct proof *p, int 
     return TFM_STATUS_OK;
 }
 
-static enum tfm_status prove(struct tfm__cl_device *d, int *right, struct tfm_error *err)
+enum tfm_status tfm__cl_gemm_prove(struct tfm__cl_device *d, int *right, struct tfm_error *err)
 {
     struct proof *p = d->host->alloc(sizeof *p);
 
@@ -148,25 +148,18 @@ static enum tfm_status prove(struct tfm__cl_device *d, int *right, struct tfm_er
 
 /* ---- parameters ---- */
 
-static CLBlastStatusCode override(cl_device_id device, const char *kernel, size_t n,
-                                  const struct parameter *parameters)
+int tfm__cl_gemm_set(struct tfm__cl_device *d, const size_t *values)
 {
-    const char *names[PARAMETERS];
-    size_t values[PARAMETERS];
+    /* the direct kernel, which CLBlast prefers for small sizes, is slow on CPUs: never take it */
+    const char *routine = "XGEMM_MIN_INDIRECT_SIZE";
+    const size_t one = 1;
+    const CLBlastPrecision single = CLBlastPrecisionSingle;
 
-    for (size_t i = 0; i < n; i++) {
-        names[i] = parameters[i].name;
-        values[i] = parameters[i].value;
-    }
-    return CLBlastOverrideParameters(device, kernel, CLBlastPrecisionSingle, n, names, values);
+    return CLBlastOverrideParameters(d->id, "GemmRoutine", single, 1, &routine, &one) ==
+               CLBlastSuccess &&
+           CLBlastOverrideParameters(d->id, "Xgemm", single, TFM__CL_GEMM_PARAMETERS, names,
+                                     values) == CLBlastSuccess;
 }
-
-/* What CLBlast takes for a device that it has never seen. */
-static const struct parameter defaults[PARAMETERS] = {
-    {"GEMMK", 0}, {"KREG", 1},  {"KWG", 16},  {"KWI", 2},  {"MDIMA", 8}, {"MDIMC", 8},
-    {"MWG", 32},  {"NDIMB", 8}, {"NDIMC", 8}, {"NWG", 64}, {"SA", 1},    {"SB", 1},
-    {"STRM", 0},  {"STRN", 0},  {"VWM", 1},   {"VWN", 1},
-};
 
 static void tell(const struct tfm__cl_device *d, const char *what)
 {
@@ -177,22 +170,16 @@ static void tell(const struct tfm__cl_device *d, const char *what)
 
 static enum tfm_status prepare(struct tfm__cl_device *d, struct tfm_error *err)
 {
-    /* from the first multiplication on: the direct kernel that CLBlast prefers for small sizes is slow */
-    static const struct parameter indirect[] = {{"XGEMM_MIN_INDIRECT_SIZE", 1}};
     struct tfm_error own = {0};
     int right = 0;
 
-    if (d->kind == TFM_DEVICE_CPU &&
-        override(d->id, "GemmRoutine", 1, indirect) == CLBlastSuccess &&
-        override(d->id, "Xgemm", PARAMETERS, cpu) == CLBlastSuccess) {
-        if (prove(d, &right, &own) == TFM_STATUS_OK && right)
+    if (d->kind == TFM_DEVICE_CPU && tfm__cl_gemm_set(d, cpu)) {
+        if (tfm__cl_gemm_prove(d, &right, &own) == TFM_STATUS_OK && right)
             return TFM_STATUS_OK;
         tell(d, own.text[0] ? own.text : "the CPU parameters compute wrong values");
-        if (override(d->id, "Xgemm", PARAMETERS, defaults) != CLBlastSuccess)
-            return d->host->error(err, TFM_STATUS_BACKEND,
-                                  "opencl: CLBlast refuses its default parameters on %s", d->name);
+        (void)tfm__cl_gemm_set(d, safe);
     }
-    const enum tfm_status status = prove(d, &right, err);
+    const enum tfm_status status = tfm__cl_gemm_prove(d, &right, err);
     if (status == TFM_STATUS_OK && !right)
         return d->host->error(
             err, TFM_STATUS_BACKEND,

@@ -222,10 +222,16 @@ extern atomic_uint_fast64_t tfm__cl_sgemm_calls, tfm__cl_kernel_launches;
 /* ---- GEMM (gemm.c) -------------------------------------------------------------------------------- */
 
 /* Rows from which a linear goes through GEMM. */
-enum { TFM__CL_GEMM_ROWS = 33 };
+enum { TFM__CL_GEMM_ROWS = 48 };
 
 /* Applies and proves the overrides, once a device; compiles CLBlast's kernels. */
 enum tfm_status tfm__cl_gemm_prepare(struct tfm__cl_device *device, struct tfm_error *err);
+/* The two steps of it. set: values of CLBlast's Xgemm parameters, as in gemm.c; 0 = refused.
+ * prove: one GEMM whose result is known; *right = 1 when it came out exactly so. */
+enum { TFM__CL_GEMM_PARAMETERS = 16 };
+int tfm__cl_gemm_set(struct tfm__cl_device *device, const size_t *values);
+enum tfm_status tfm__cl_gemm_prove(struct tfm__cl_device *device, int *right,
+                                   struct tfm_error *err);
 /* Bytes of scratch that CLBlast wants for product [n][m] = x[n][k] weight[k][m], padded sizes. */
 enum tfm_status tfm__cl_gemm_temp(struct tfm__cl_device *device, size_t m, size_t n, size_t k,
                                   size_t *bytes, struct tfm_error *err);
@@ -250,13 +256,14 @@ struct tfm__cl_op {
     uint32_t panels; /* bit i: input i is wanted in panels, not raw */
 };
 
-/* Without holes: an op of ops.def that has no file here does not link. */
+/* Without holes: an op of ops.def that has no file here does not link. One that has no kernel yet is
+ * {0} there, and supports() says so. */
 #define TFM_OP(id, NAME, stem, in_min, in_max, outputs, rows, in_place, diff, nmse, minor) \
     extern const struct tfm__cl_op tfm__cl_op_##stem;
 #include <tfm/ops.def>
 #undef TFM_OP
 
-/* NULL for an op younger than this module. */
+/* NULL for an op without kernels, or younger than this module. */
 const struct tfm__cl_op *tfm__cl_op(enum tfm_op op);
 
 /* "x is q4_0, the kernel takes f32, f16 and bf16"; returns 0 so that supports can return it. */
@@ -264,5 +271,8 @@ int tfm__cl_refuse(char *reason, size_t size, const char *format, ...) TFM_PRINT
 /* 1 if `tensor` is F32, F16 or BF16; else 0 with the reason. */
 int tfm__cl_is_activation(const struct tfm__cl_device *device, const struct tfm_tensor *tensor,
                           char *reason, size_t size);
+
+/* The module's one exported symbol (backend.c). */
+TFM_API extern const struct tfm_backend tfm_backend_v1;
 
 #endif

@@ -101,10 +101,16 @@ static enum tfm_status plan_sizes(struct tfm__cl_planner *p, struct shape *s)
 {
     struct tfm__cl_gemm_sizes *g = &p->program->gemm;
 
+    const size_t last = (s->panels - 1) % s->block + 1; /* panels of the last block */
+    const size_t sizes[] = {s->block, last};
+
     enum tfm_status status = tfm__cl_gemm_prepare(p->device, p->err);
-    if (status == TFM_STATUS_OK)
-        status = tfm__cl_gemm_temp(p->device, s->block * TFM_PANEL, s->rows16, s->in16,
-                                   &s->gemm.temp, p->err);
+    for (size_t i = 0; i < 2 && status == TFM_STATUS_OK; i++) {
+        size_t temp = 0;
+        status =
+            tfm__cl_gemm_temp(p->device, sizes[i] * TFM_PANEL, s->rows16, s->in16, &temp, p->err);
+        s->gemm.temp = larger(s->gemm.temp, temp);
+    }
     if (status != TFM_STATUS_OK)
         return status;
     const size_t align = p->device->base_align;

@@ -149,13 +149,14 @@ static enum tfm_status build_failed(const struct tfm__cl_device *d, cl_program p
             first_error(log, line, sizeof line);
         if (bytes > LOG_SHOWN)
             log[LOG_SHOWN] = 0;
-        host->log(TFM_LOG_ERROR, "opencl", log);
+        host->log(TFM_LOG_INFO, "opencl", log);
     }
     host->free(log);
     return host->error(
         err, TFM_STATUS_BUILD,
-        "opencl: the kernels do not build on %s (driver %s) with \"%s\": %s (%d): %s", d->name,
-        d->driver, options, tfm__cl_code_name(code), (int)code, line);
+        "opencl: the kernels do not build on %s (driver %s) with \"%s\": %s (%d): %s; "
+        "TFM_VERBOSE=1 shows the whole log",
+        d->name, d->driver, options, tfm__cl_code_name(code), (int)code, line);
 }
 
 enum tfm_status tfm__cl_build(struct tfm__cl_device *d, struct tfm_error *err)

@@ -345,6 +345,8 @@ static enum tfm_status allocate(struct tfm_graph *graph, struct tfm_weights *wei
     p->graph = graph;
     p->weights = tfm__weights_retain(weights);
     p->capacity = *capacity;
+    if (!p->capacity.sequences)
+        p->capacity.sequences = 1;
     p->n_nodes = tfm_graph_node_count(graph);
     p->n_tensors = tfm_graph_tensor_count(graph);
     p->devices = tfm__alloc_array(n_devices, sizeof *p->devices);

@@ -38,13 +38,13 @@ enum tfm_status tfm__rows_check(const struct tfm_rows *rows, const struct tfm_ca
                                 int64_t slots, int64_t cells, struct tfm_error *err)
 {
     if (rows->n > capacity->rows || rows->n_out > capacity->out_rows ||
-        rows->n_seq > (capacity->sequences ? capacity->sequences : 1))
+        rows->n_seq > capacity->sequences)
         return tfm_error_set(
             err, TFM_STATUS_INVALID_ARGUMENT,
             "rows: %u rows, %u sequences, %u out rows; the plan was compiled for %u, "
             "%u, %u",
-            rows->n, rows->n_seq, rows->n_out, capacity->rows,
-            capacity->sequences ? capacity->sequences : 1, capacity->out_rows);
+            rows->n, rows->n_seq, rows->n_out, capacity->rows, capacity->sequences,
+            capacity->out_rows);
     if ((rows->n_seq && (!rows->start || !rows->slot || !rows->past)) ||
         (rows->n_out && !rows->out))
         return tfm_error_set(err, TFM_STATUS_INVALID_ARGUMENT, "rows: an array is missing");

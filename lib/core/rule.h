@@ -15,7 +15,7 @@ struct tfm__rule {
                              struct tfm_error *err);
 };
 
-#define TFM_OP(id, NAME, stem, in_min, in_max, outputs, rows, in_place, diff, nmse, minor)         \
+#define TFM_OP(id, NAME, stem, in_min, in_max, outputs, rows, in_place, diff, nmse, minor) \
     extern const struct tfm__rule tfm__rule_##stem;
 #include <tfm/ops.def>
 #undef TFM_OP

@@ -196,7 +196,7 @@ kill -INT $pid 2>/dev/null
 guard=$!
 wait $pid
 code=$?
-kill $guard $reader
+kill -KILL $guard $reader
 wait $reader 2>/dev/null
 : >"$out"
 test $code -eq 130 && test ! -s "$err"

@@ -22,12 +22,12 @@ extern "C" {
 
 #define TFM_BACKEND_ABI_MAJOR 1u
 #define TFM_BACKEND_ABI_MINOR 0u
-#define TFM_BACKEND_SYMBOL "tfm_backend_v1"
+#define TFM_BACKEND_SYMBOL    "tfm_backend_v1"
 
-#define TFM_MAX_RANK 4
-#define TFM_MAX_INPUTS 8
+#define TFM_MAX_RANK    4
+#define TFM_MAX_INPUTS  8
 #define TFM_MAX_OUTPUTS 4
-#define TFM_ALIGNMENT 128 /* of every offset that the core hands out, bytes */
+#define TFM_ALIGNMENT   128 /* of every offset that the core hands out, bytes */
 
 /* ---- tensors and nodes (memory of the graph; valid while the plan lives) -------------------- */
 
@@ -83,9 +83,9 @@ struct tfm_node {
  * where s + 1 starts, the last at n. A row sees the cells <= its own position of its slot.
  * Lengths live with the caller: running the same rows again overwrites the same cells. */
 struct tfm_rows {
-    uint32_t n;     /* N, 0..capacity; 0 warms everything and computes nothing */
-    uint32_t n_seq; /* sequences in this run */
-    uint32_t n_out; /* R, rows that take_rows keeps */
+    uint32_t n;           /* N, 0..capacity; 0 warms everything and computes nothing */
+    uint32_t n_seq;       /* sequences in this run */
+    uint32_t n_out;       /* R, rows that take_rows keeps */
     const int32_t *slot;  /* [n_seq] cache slot */
     const int32_t *start; /* [n_seq] first row; start[0] = 0, ascending */
     const int32_t *past;  /* [n_seq] cells already filled */
@@ -122,7 +122,7 @@ struct tfm_weights; /* the parameters and buffers of a model on one device */
 
 /* One parameter or buffer as its owner stores it: dense, dtype as in `tensor->dtype`. */
 struct tfm_weight {
-    const void *data; /* host memory, maybe a mapped file: unaligned; valid while the weights live */
+    const void *data; /* host memory, maybe a mapped file: unaligned; lives with the weights */
     size_t bytes;
 };
 
@@ -174,8 +174,8 @@ struct tfm_host {
 enum tfm_device_kind { TFM_DEVICE_CPU, TFM_DEVICE_GPU, TFM_DEVICE_ACCELERATOR };
 
 struct tfm_probe {
-    int32_t usable;   /* 1 = open may be tried */
-    int32_t score;    /* `auto` takes the highest; the reference has 0, a CPU device 50, a GPU 100 */
+    int32_t usable; /* 1 = open may be tried */
+    int32_t score;  /* `auto` takes the highest; the reference has 0, a CPU device 50, a GPU 100 */
     uint32_t n_devices;
     char reason[512]; /* why not usable, or a remark; one line */
     struct {
@@ -186,11 +186,11 @@ struct tfm_probe {
 };
 
 struct tfm_device_caps {
-    int32_t host_memory;     /* 1 = a buffer handle is a host address (the core then passes pointers
+    int32_t host_memory;    /* 1 = a buffer handle is a host address (the core then passes pointers
                                 through and copies with memcpy) */
-    int32_t whole_segments;  /* 1 = use compile; 0 = node by node through run_node */
-    size_t max_alloc;        /* largest single buffer in bytes, 0 = no limit known */
-    char description[256];   /* one line for `tfm run -v` */
+    int32_t whole_segments; /* 1 = use compile; 0 = node by node through run_node */
+    size_t max_alloc;       /* largest single buffer in bytes, 0 = no limit known */
+    char description[256];  /* one line for `tfm run -v` */
 };
 
 /* Memory of one tensor: a buffer handle of the device and a byte offset into it. */
@@ -256,8 +256,8 @@ struct tfm_backend {
     enum tfm_status (*download)(void *device, struct tfm_memory src, void *dst, size_t bytes,
                                 struct tfm_error *err);
     /* optional: within the device; NULL = through host memory. */
-    enum tfm_status (*copy)(void *device, struct tfm_memory src, struct tfm_memory dst, size_t bytes,
-                            struct tfm_error *err);
+    enum tfm_status (*copy)(void *device, struct tfm_memory src, struct tfm_memory dst,
+                            size_t bytes, struct tfm_error *err);
     /* optional, both or none. */
     enum tfm_status (*map)(void *device, struct tfm_memory memory, size_t bytes, void **pointer,
                            struct tfm_error *err);

@@ -18,11 +18,11 @@ struct tfm_device;
 
 /* One row of `tfm backends`. Strings belong to the registry. */
 struct tfm_backend_row {
-    const char *name;    /* "" when the file gave none */
-    const char *version; /* "" likewise */
-    const char *file;    /* path, or "built in", or "memory" */
+    const char *name;       /* "" when the file gave none */
+    const char *version;    /* "" likewise */
+    const char *file;       /* path, or "built in", or "memory" */
     enum tfm_status status; /* OK: usable; PLUGIN: refused at load; BACKEND: probe says no */
-    const char *reason;  /* why not usable, or a remark; "" when there is nothing to say */
+    const char *reason;     /* why not usable, or a remark; "" when there is nothing to say */
     const struct tfm_probe *probe; /* NULL when refused at load */
 };
 
@@ -51,12 +51,12 @@ TFM_API const struct tfm_backend_row *tfm_registry_row(struct tfm_registry *regi
  * devices gets at most `max`, *n their number; each is released with tfm_device_release.
  * NOT_FOUND: no such backend or device (the text lists the choices); PLUGIN/BACKEND: it is there and
  * cannot be used (the text says why). A backend that was named is never replaced by another. */
-TFM_API enum tfm_status tfm_devices_open(struct tfm_registry *registry, const char *spec, int strict,
-                                         struct tfm_device **devices, size_t max, size_t *n,
-                                         struct tfm_error *err);
+TFM_API enum tfm_status tfm_devices_open(struct tfm_registry *registry, const char *spec,
+                                         int strict, struct tfm_device **devices, size_t max,
+                                         size_t *n, struct tfm_error *err);
 
 TFM_API struct tfm_device *tfm_device_retain(struct tfm_device *device);
-TFM_API void tfm_device_release(struct tfm_device *device); /* NULL is fine */
+TFM_API void tfm_device_release(struct tfm_device *device);              /* NULL is fine */
 TFM_API const char *tfm_device_backend(const struct tfm_device *device); /* "opencl" */
 TFM_API const char *tfm_device_name(const struct tfm_device *device);    /* "pthread-..." */
 /* A named table of the backend, or NULL. */

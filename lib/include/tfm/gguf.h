@@ -17,8 +17,19 @@ struct tfm_gguf;
 
 /* Value types of metadata, as numbered in the file. */
 enum tfm_gguf_type {
-    TFM_GGUF_U8, TFM_GGUF_I8, TFM_GGUF_U16, TFM_GGUF_I16, TFM_GGUF_U32, TFM_GGUF_I32, TFM_GGUF_F32,
-    TFM_GGUF_BOOL, TFM_GGUF_STRING, TFM_GGUF_ARRAY, TFM_GGUF_U64, TFM_GGUF_I64, TFM_GGUF_F64,
+    TFM_GGUF_U8,
+    TFM_GGUF_I8,
+    TFM_GGUF_U16,
+    TFM_GGUF_I16,
+    TFM_GGUF_U32,
+    TFM_GGUF_I32,
+    TFM_GGUF_F32,
+    TFM_GGUF_BOOL,
+    TFM_GGUF_STRING,
+    TFM_GGUF_ARRAY,
+    TFM_GGUF_U64,
+    TFM_GGUF_I64,
+    TFM_GGUF_F64,
 };
 
 /* A byte string inside the mapping: not NUL-terminated. */
@@ -35,13 +46,13 @@ struct tfm_gguf_array {
 
 struct tfm_gguf_tensor {
     struct tfm_text name;
-    uint32_t file_type;     /* ggml's number */
-    enum tfm_dtype dtype;   /* meaningful if known */
-    int known;              /* 0: a type that TFM does not read (type_name tells which) */
-    const char *type_name;  /* "Q4_K" */
+    uint32_t file_type;    /* ggml's number */
+    enum tfm_dtype dtype;  /* meaningful if known */
+    int known;             /* 0: a type that TFM does not read (type_name tells which) */
+    const char *type_name; /* "Q4_K" */
     int32_t rank;
-    int64_t shape[4];       /* outermost first: reversed against the file */
-    const void *data;       /* inside the mapping */
+    int64_t shape[4]; /* outermost first: reversed against the file */
+    const void *data; /* inside the mapping */
     size_t bytes;
 };
 

@@ -47,12 +47,12 @@ struct tfm_nn_attention {
     int64_t heads, kv_heads, head_dim; /* H, G, d; G divides H */
     enum tfm_dtype q, k, v, o;         /* storage of the weights */
     int q_bias, k_bias, v_bias, o_bias;
-    double scale;                      /* 0 = 1/sqrt(d) */
+    double scale; /* 0 = 1/sqrt(d) */
     enum tfm_rope_style rope_style;
-    struct tfm_tensor *pos;            /* [N] I32 */
-    struct tfm_tensor *rope_table;     /* [P, r/2, 2], NULL = no rotation */
+    struct tfm_tensor *pos;        /* [N] I32 */
+    struct tfm_tensor *rope_table; /* [P, r/2, 2], NULL = no rotation */
     int64_t slots, cells;
-    enum tfm_dtype cache;              /* F16 or F32 (F64 with F64 activations) */
+    enum tfm_dtype cache; /* F16 or F32 (F64 with F64 activations) */
 };
 TFM_API struct tfm_tensor *tfm_nn_attention(struct tfm_graph *graph, const char *name,
                                             struct tfm_tensor *x,
@@ -83,7 +83,7 @@ struct tfm_nn_decoder {
     const struct tfm_nn_decoder_layer {
         enum tfm_dtype q, k, v, o, gate, up, down;
         int q_bias, k_bias, v_bias, o_bias;
-    } *layer;
+    } * layer;
 };
 TFM_API struct tfm_tensor *tfm_nn_decoder(struct tfm_graph *graph,
                                           const struct tfm_nn_decoder *config);

@@ -29,7 +29,7 @@ extern "C" {
 #endif
 
 enum tfm_op {
-#define TFM_OP(id, NAME, stem, in_min, in_max, outputs, rows, in_place, diff, nmse, minor)         \
+#define TFM_OP(id, NAME, stem, in_min, in_max, outputs, rows, in_place, diff, nmse, minor) \
     TFM_OP_##NAME = (id),
 #include <tfm/ops.def>
 #undef TFM_OP

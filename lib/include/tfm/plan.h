@@ -18,7 +18,7 @@ struct tfm_exec;
 
 /* Each node goes to the first device whose supports() says yes; consecutive nodes of one device form a
  * segment; tensors that cross devices are copied. Freezes graph and weights and holds both.
- *   capacity   upper bounds of every run; rows >= 1
+ *   capacity   upper bounds of every run; rows >= 1; sequences 0 counts as 1
  * UNSUPPORTED: no device takes a node (the text names layer, op and each refusal; STRICT when only
  * TFM_STRICT kept `reference` away); NOT_FOUND: a parameter has no weights; SHAPE, DTYPE: they differ;
  * NOMEM; whatever the backend says. */

@@ -18,7 +18,7 @@ struct tfm_sampler;
 struct tfm_sampler_options {
     double temperature; /* 0 = greedy: the largest, ties by lowest index; negative = error */
     int64_t top_k;      /* keep the k largest; <= 0 = off; > vocab = all */
-    double top_p;       /* keep the smallest set whose probability reaches p; >= 1 = off; 0 keeps the
+    double top_p; /* keep the smallest set whose probability reaches p; >= 1 = off; 0 keeps the
                            best one; NaN or negative = error */
     uint64_t seed;
 };

@@ -15,10 +15,10 @@ extern "C" {
 struct tfm_session;
 
 struct tfm_session_options {
-    int64_t context;     /* cells of the KV cache; 0 = the model's own, at most 4096 */
-    int64_t chunk;       /* rows of one run while a prompt is read; 0 = 512 */
+    int64_t context;      /* cells of the KV cache; 0 = the model's own, at most 4096 */
+    int64_t chunk;        /* rows of one run while a prompt is read; 0 = 512 */
     enum tfm_dtype cache; /* TFM_DTYPE_F16 or TFM_DTYPE_F32 */
-    int64_t position;    /* added to every position that RoPE sees; 0 */
+    int64_t position;     /* added to every position that RoPE sees; 0 */
     /* called while weights are packed: bytes done of all; may be NULL */
     void (*progress)(void *context, size_t done, size_t total);
     void *progress_context;

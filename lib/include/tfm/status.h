@@ -4,7 +4,7 @@
 #define TFM_STATUS_H
 
 #if defined(__GNUC__)
-#define TFM_API __attribute__((visibility("default")))
+#define TFM_API          __attribute__((visibility("default")))
 #define TFM_PRINTF(m, n) __attribute__((__format__(__printf__, m, n)))
 #else
 #define TFM_API

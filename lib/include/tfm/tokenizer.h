@@ -40,9 +40,9 @@ enum {
  * it. FORMAT: invalid UTF-8 (the text names the byte offset); UNSUPPORTED: a byte for which the vocabulary
  * has no token (named with its offset; SmolLM2 lacks 21 control and never-used bytes); INVALID_ARGUMENT:
  * size above INT32_MAX; NOMEM. */
-TFM_API enum tfm_status tfm_tokenizer_encode(const struct tfm_tokenizer *tokenizer, const char *text,
-                                             size_t size, unsigned flags, int32_t **ids, size_t *n,
-                                             struct tfm_error *err);
+TFM_API enum tfm_status tfm_tokenizer_encode(const struct tfm_tokenizer *tokenizer,
+                                             const char *text, size_t size, unsigned flags,
+                                             int32_t **ids, size_t *n, struct tfm_error *err);
 
 /* The bytes of one token (a piece of text; may be part of a character). OUT_OF_RANGE.
  * Valid while the tokenizer lives. */

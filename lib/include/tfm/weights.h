@@ -23,12 +23,11 @@ TFM_API enum tfm_status tfm_weights_set(struct tfm_weights *weights, const char 
 
 /* Borrows memory that outlives the weights (a mapped file). taken(context, data, bytes) is called when
  * a device has made its own copy and the pages are not needed for now; may be NULL. */
-TFM_API enum tfm_status tfm_weights_borrow(struct tfm_weights *weights, const char *name,
-                                           enum tfm_dtype dtype, int rank, const int64_t *shape,
-                                           const void *data, size_t bytes,
-                                           void (*taken)(void *context, const void *data,
-                                                         size_t bytes),
-                                           void *context, struct tfm_error *err);
+TFM_API enum tfm_status
+tfm_weights_borrow(struct tfm_weights *weights, const char *name, enum tfm_dtype dtype, int rank,
+                   const int64_t *shape, const void *data, size_t bytes,
+                   void (*taken)(void *context, const void *data, size_t bytes), void *context,
+                   struct tfm_error *err);
 
 /* Runs when the last reference goes: the owner of borrowed memory lets go there. */
 TFM_API void tfm_weights_on_destroy(struct tfm_weights *weights, void (*destroy)(void *context),
