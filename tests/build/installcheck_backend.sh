@@ -44,6 +44,7 @@ step 'pkg-config knows plugindir' test -d "$(pkg-config --variable=plugindir tfm
 TFM_PLUGIN_PATH=$work/plugins
 export TFM_PLUGIN_PATH
 step 'tfm backends lists it' sh -c "'$tfm' backends | grep '^example  *1.0  *usable'"
+step 'make check' make check TFM_PROGRAM="$tfm"
 step 'a program is built' "$compiler" $flags -o "$work/three_layers" "$source/docs/examples/three_layers.c" \
     $(pkg-config --cflags --libs tfm)
 step 'a program runs on it' sh -c "'$work/three_layers' reference example |
