@@ -27,7 +27,8 @@ static void gather_rows(void *context, size_t begin, size_t end)
 enum tfm_status tfm__reference_embedding(const struct tfm__reference_call *call)
 {
     const struct tfm_tensor *table = call->node->inputs[0];
-    const size_t n = (size_t)tfm_tensor_rows(call->node->inputs[1], call->rows);
+    const struct tfm_tensor *ids = call->node->inputs[1];
+    const size_t n = (size_t)(tfm_tensor_rows(ids, call->rows) * tfm_tensor_row_elements(ids));
     struct work w = {
         .from = table->dtype,
         .to = call->node->outputs[0]->dtype,

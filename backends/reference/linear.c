@@ -68,7 +68,7 @@ enum tfm_status tfm__reference_linear(const struct tfm__reference_call *call)
         .weight = tfm__reference_input(call, 1),
         .bias = biased ? tfm__reference_input(call, 2) : NULL,
         .y = tfm__reference_output(call, 0),
-        .rows = (size_t)tfm_tensor_rows(x, call->rows),
+        .rows = tfm__reference_vectors(x, call->rows),
         .in = (size_t)weight->shape[1],
         .out = (size_t)weight->shape[0],
     };

@@ -161,13 +161,19 @@ enum tfm_status tfm__reference_check_ids(const struct tfm__reference_call *call,
 {
     const void *ids = tfm__reference_input(call, input);
 
+    const struct tfm_tensor *tensor = call->node->inputs[input];
+
     for (size_t i = 0; i < n; i++) {
         const int32_t id = tfm__reference_i32(ids, i);
+        if (id >= limit && tensor->is_position)
+            return call->host->error(call->err, TFM_STATUS_CONTEXT_FULL,
+                                     "%s: context full: position %d, the table ends at %lld",
+                                     tfm_op_name(call->node->op), id, (long long)limit);
         if (id < 0 || id >= limit)
             return call->host->error(call->err, TFM_STATUS_OUT_OF_RANGE,
                                      "%s: value %d of '%s' at row %zu does not lie in 0..%lld",
-                                     tfm_op_name(call->node->op), id,
-                                     call->node->inputs[input]->name, i, (long long)limit - 1);
+                                     tfm_op_name(call->node->op), id, tensor->name, i,
+                                     (long long)limit - 1);
     }
     return TFM_STATUS_OK;
 }

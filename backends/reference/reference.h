@@ -33,6 +33,19 @@ static inline void *tfm__reference_output(const struct tfm__reference_call *call
     return (unsigned char *)call->outputs[i].buffer + call->outputs[i].offset;
 }
 
+/* A tensor [N, ..., D] as vectors over its last extent: D, and how many there are in this run. */
+static inline size_t tfm__reference_width(const struct tfm_tensor *tensor)
+{
+    return (size_t)(tensor->rank > 1 ? tensor->shape[tensor->rank - 1] : 1);
+}
+
+static inline size_t tfm__reference_vectors(const struct tfm_tensor *tensor,
+                                            const struct tfm_rows *rows)
+{
+    return (size_t)(tfm_tensor_rows(tensor, rows) * tfm_tensor_row_elements(tensor)) /
+           tfm__reference_width(tensor);
+}
+
 /* Splits n values into chunks: the number of them, and the length of one. */
 static inline size_t tfm__reference_chunks(size_t n)
 {
@@ -47,8 +60,8 @@ static inline size_t tfm__reference_length(size_t n, size_t first)
 /* Value i of an I32 tensor, which may be unaligned. */
 int32_t tfm__reference_i32(const void *data, size_t i);
 
-/* OUT_OF_RANGE unless all n values lie in [0, limit). The core checks the same before a run; this
- * keeps a wrong caller from reading outside the table. */
+/* OUT_OF_RANGE, or CONTEXT_FULL for a position past the end, unless all n values lie in [0, limit).
+ * The core checks the same before a run; this keeps a wrong caller from reading outside the table. */
 enum tfm_status tfm__reference_check_ids(const struct tfm__reference_call *call, uint32_t input,
                                          size_t n, int64_t limit);
 

@@ -51,10 +51,10 @@ enum tfm_status tfm__reference_rms_norm(const struct tfm__reference_call *call)
         .x = tfm__reference_input(call, 0),
         .gamma = tfm__reference_input(call, 1),
         .y = tfm__reference_output(call, 0),
-        .width = (size_t)tfm_tensor_row_elements(x),
+        .width = tfm__reference_width(x),
         .eps = call->node->attrs.eps,
     };
 
-    call->host->parallel_for((size_t)tfm_tensor_rows(x, call->rows), norm_rows, &w);
+    call->host->parallel_for(tfm__reference_vectors(x, call->rows), norm_rows, &w);
     return TFM_STATUS_OK;
 }

@@ -12,7 +12,8 @@ struct work {
     const void *x, *pos, *table;
     void *y;
     size_t heads, head_dim, pairs; /* H, d, r/2 */
-    int halves;
+    size_t tokens;                 /* T of a row, 1 in [N, H, d] */
+    int halves, shared;            /* shared: pos [T] for all rows */
 };
 
 /* Pairs first..first+n of the head that begins at element `head`, side by side: 2i, 2i+1. */
@@ -49,24 +50,26 @@ static void store_pairs(const struct work *w, size_t head, size_t first, size_t 
     tfm_dtype_from_f64(w->dtype, b, w->y, head + w->pairs + first, n);
 }
 
-static void rotate_row(const struct work *w, size_t row)
+/* Token t of row n, in all heads: [N, H, d] is [N, H, 1, d]. */
+static void rotate_token(const struct work *w, size_t n, size_t t)
 {
-    const size_t angles = (size_t)tfm__reference_i32(w->pos, row) * w->pairs * 2;
+    const size_t place = w->shared ? t : n * w->tokens + t;
+    const size_t angles = (size_t)tfm__reference_i32(w->pos, place) * w->pairs * 2;
     const size_t bytes = tfm_dtype_info(w->dtype)->bytes;
     double pair[2 * PAIRS], cs[2 * PAIRS];
 
     for (size_t h = 0; h < w->heads; h++) {
-        const size_t head = (row * w->heads + h) * w->head_dim;
+        const size_t head = ((n * w->heads + h) * w->tokens + t) * w->head_dim;
         for (size_t first = 0; first < w->pairs; first += PAIRS) {
-            const size_t n = w->pairs - first < PAIRS ? w->pairs - first : PAIRS;
-            tfm_dtype_to_f64(w->table_dtype, w->table, angles + 2 * first, 2 * n, cs);
-            load_pairs(w, head, first, n, pair);
-            for (size_t i = 0; i < 2 * n; i += 2) {
+            const size_t length = w->pairs - first < PAIRS ? w->pairs - first : PAIRS;
+            tfm_dtype_to_f64(w->table_dtype, w->table, angles + 2 * first, 2 * length, cs);
+            load_pairs(w, head, first, length, pair);
+            for (size_t i = 0; i < 2 * length; i += 2) {
                 const double a = pair[i], b = pair[i + 1];
                 pair[i] = a * cs[i] - b * cs[i + 1];
                 pair[i + 1] = a * cs[i + 1] + b * cs[i];
             }
-            store_pairs(w, head, first, n, pair);
+            store_pairs(w, head, first, length, pair);
         }
         const size_t rest = head + 2 * w->pairs;
         if (w->y != w->x && 2 * w->pairs < w->head_dim)
@@ -75,16 +78,20 @@ static void rotate_row(const struct work *w, size_t row)
     }
 }
 
-static void rotate_rows(void *context, size_t begin, size_t end)
+static void rotate_tokens(void *context, size_t begin, size_t end)
 {
-    for (size_t row = begin; row < end; row++)
-        rotate_row(context, row);
+    const struct work *w = context;
+
+    for (size_t index = begin; index < end; index++)
+        rotate_token(w, index / w->tokens, index % w->tokens);
 }
 
 enum tfm_status tfm__reference_rope(const struct tfm__reference_call *call)
 {
-    const struct tfm_tensor *x = call->node->inputs[0], *table = call->node->inputs[2];
-    const size_t n = (size_t)tfm_tensor_rows(x, call->rows);
+    const struct tfm_tensor *x = call->node->inputs[0], *pos = call->node->inputs[1];
+    const struct tfm_tensor *table = call->node->inputs[2];
+    const int heads_first = call->node->attrs.rope_layout == TFM_ROPE_HEADS_FIRST;
+    const size_t rows = (size_t)tfm_tensor_rows(x, call->rows);
     struct work w = {
         .dtype = x->dtype,
         .table_dtype = table->dtype,
@@ -93,13 +100,16 @@ enum tfm_status tfm__reference_rope(const struct tfm__reference_call *call)
         .table = tfm__reference_input(call, 2),
         .y = tfm__reference_output(call, 0),
         .heads = (size_t)x->shape[1],
-        .head_dim = (size_t)x->shape[2],
+        .head_dim = tfm__reference_width(x),
         .pairs = (size_t)table->shape[1],
+        .tokens = heads_first ? (size_t)x->shape[2] : 1,
         .halves = call->node->attrs.rope_style == TFM_ROPE_HALVES,
+        .shared = heads_first && pos->rank == 1,
     };
-    const enum tfm_status status = tfm__reference_check_ids(call, 1, n, table->shape[0]);
+    const size_t positions = rows == 0 ? 0 : w.shared ? w.tokens : rows * w.tokens;
+    const enum tfm_status status = tfm__reference_check_ids(call, 1, positions, table->shape[0]);
 
     if (status == TFM_STATUS_OK)
-        call->host->parallel_for(n, rotate_rows, &w);
+        call->host->parallel_for(rows * w.tokens, rotate_tokens, &w);
     return status;
 }

@@ -65,6 +65,21 @@ static int attribute_known(const char *name, int away, uint32_t minor, uint32_t 
     return 0;
 }
 
+/* `used` is 1 if the node needs what this line of uses.def says. */
+static int use_known(const struct tfm_node *node, int used, const char *what, uint32_t minor,
+                     uint32_t abi_minor, char *reason, size_t size)
+{
+    const char *name = "?";
+
+    if (!used || minor <= abi_minor)
+        return 1;
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        name = ops[i].id == (int32_t)node->op ? ops[i].name : name;
+    snprintf(reason, size, "%s with %s came with ABI minor %u, the plugin was built for minor %u",
+             name, what, (unsigned)minor, (unsigned)abi_minor);
+    return 0;
+}
+
 int tfm__ageing_may_see(uint32_t abi_minor, const struct tfm_node *node, char *reason, size_t size)
 {
     if (!known("op", ops, sizeof ops / sizeof *ops, (int32_t)node->op, abi_minor, reason, size) ||
@@ -76,5 +91,11 @@ int tfm__ageing_may_see(uint32_t abi_minor, const struct tfm_node *node, char *r
         return 0;
 #include <tfm/attrs.def>
 #undef TFM_ATTR
+#define TFM_USE(NAME, condition, minor, what)                                \
+    if (node->op == TFM_OP_##NAME &&                                         \
+        !use_known(node, (condition), what, minor, abi_minor, reason, size)) \
+        return 0;
+#include <tfm/uses.def>
+#undef TFM_USE
     return 1;
 }

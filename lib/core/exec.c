@@ -5,7 +5,7 @@
 #include "lib/core/alloc.h"
 #include "lib/core/checked.h"
 #include "lib/core/plan.h"
-#include "lib/core/rows.h"
+#include "lib/core/values.h"
 
 /* What a segment needs of this exec. */
 struct part {
@@ -236,24 +236,12 @@ enum tfm_status tfm_exec_bind(struct tfm_exec *exec, const char *name, void *mem
     return TFM_STATUS_OK;
 }
 
-static enum tfm_status check_values(const struct tfm_tensor *tensor, const int32_t *values,
-                                    int64_t n, struct tfm_error *err)
-{
-    for (int64_t i = 0; i < n; i++) {
-        if (values[i] < 0 || values[i] >= tensor->limit)
-            return tfm_error_set(err, TFM_STATUS_OUT_OF_RANGE,
-                                 "input \"%s\": value %d at %lld is not in [0, %lld)", tensor->name,
-                                 values[i], (long long)i, (long long)tensor->limit);
-    }
-    return TFM_STATUS_OK;
-}
-
 /* Everything that can be wrong with the caller's data is found here, before any kernel runs. */
 static enum tfm_status check_inputs(const struct tfm_exec *exec, const struct tfm_rows *rows,
                                     struct tfm_error *err)
 {
     const struct tfm_plan *plan = exec->plan;
-    enum tfm_status status = tfm__rows_check(rows, &plan->capacity, plan->slots, plan->cells, err);
+    enum tfm_status status = tfm__rows_check(rows, &plan->capacity, &plan->needs, err);
 
     for (uint32_t t = 0; t < plan->n_tensors && status == TFM_STATUS_OK; t++) {
         const struct tfm_tensor *tensor = tfm_graph_tensor(plan->graph, t);
@@ -262,10 +250,10 @@ static enum tfm_status check_inputs(const struct tfm_exec *exec, const struct tf
         if (!exec->bindings[t].memory)
             status = tfm_error_set(err, TFM_STATUS_INVALID_ARGUMENT, "input \"%s\" is not bound",
                                    tensor->name);
-        else if (tensor->limit && tensor->dtype == TFM_DTYPE_I32)
-            status =
-                check_values(tensor, exec->bindings[t].memory,
-                             tfm_tensor_rows(tensor, rows) * tfm_tensor_row_elements(tensor), err);
+        else
+            status = tfm__values_check(
+                tensor, exec->bindings[t].memory,
+                tfm_tensor_rows(tensor, rows) * tfm_tensor_row_elements(tensor), err);
     }
     return status;
 }

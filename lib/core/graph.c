@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The graph: an arena of tensors, nodes and scopes, with a sticky first error. */
-#include <pthread.h>
-#include <stdatomic.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,22 +8,6 @@
 #include "lib/core/checked.h"
 #include "lib/core/graph.h"
 #include "lib/core/op.h"
-
-struct scope {
-    struct tfm_scope public;
-    struct scope *all; /* list of all scopes, to free them */
-};
-
-struct tfm_graph {
-    atomic_uint holders;
-    atomic_int frozen;
-    struct tfm_error error;
-    struct tfm_tensor **tensors;
-    struct tfm_node **nodes;
-    uint32_t n_tensors, tensor_room, n_nodes, node_room;
-    struct scope *scopes;
-    struct scope *scope; /* innermost */
-};
 
 enum tfm_status tfm_graph_create(struct tfm_graph **graph, struct tfm_error *err)
 {
@@ -55,12 +38,13 @@ void tfm_graph_destroy(struct tfm_graph *graph)
     for (uint32_t i = 0; i < graph->n_nodes; i++)
         tfm__free(graph->nodes[i]);
     while (graph->scopes) {
-        struct scope *next = graph->scopes->all;
+        struct tfm__graph_scope *next = graph->scopes->all;
         tfm__free((char *)graph->scopes->public.kind);
         tfm__free((char *)graph->scopes->public.name);
         tfm__free(graph->scopes);
         graph->scopes = next;
     }
+    tfm__graph_makers_free(graph);
     tfm__free(graph->tensors);
     tfm__free(graph->nodes);
     tfm__free(graph);
@@ -79,8 +63,23 @@ enum tfm_status tfm_graph_check(const struct tfm_graph *graph, struct tfm_error 
     return graph->error.status;
 }
 
-/* 1 if the graph can still be built. */
-static int open_for_building(struct tfm_graph *graph, const char *what)
+struct tfm_tensor *tfm_graph_refuse(struct tfm_graph *graph, enum tfm_status status,
+                                    const char *format, ...)
+{
+    const struct tfm_scope *scope = graph->scope ? &graph->scope->public : NULL;
+    char text[400];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (tfm__graph_open(graph, text))
+        tfm_error_set(&graph->error, status, "%s%s%s", scope ? scope->name : "", scope ? ": " : "",
+                      text);
+    return NULL;
+}
+
+int tfm__graph_open(struct tfm_graph *graph, const char *what)
 {
     if (atomic_load(&graph->frozen))
         tfm_error_set(&graph->error, TFM_STATUS_BUSY,
@@ -230,7 +229,7 @@ static struct tfm_tensor *declare(struct tfm_graph *graph, enum tfm_tensor_kind 
 {
     struct tfm_tensor model = {.kind = kind, .dtype = dtype, .extent = extent, .rank = rank};
 
-    if (!open_for_building(graph, name))
+    if (!tfm__graph_open(graph, name))
         return NULL;
     for (int i = 0; i < rank && i < TFM_MAX_RANK; i++)
         model.shape[i] = i == 0 && extent != TFM_EXTENT_FIXED ? 0 : shape[i];
@@ -277,7 +276,7 @@ struct tfm_tensor *tfm_graph_state(struct tfm_graph *graph, const char *name, en
 struct tfm_tensor *tfm_graph_output(struct tfm_graph *graph, struct tfm_tensor *tensor,
                                     const char *name)
 {
-    if (!tensor || !open_for_building(graph, name))
+    if (!tensor || !tfm__graph_open(graph, name))
         return NULL;
     if (tensor->kind != TFM_TENSOR_INTERMEDIATE || tensor->view_of) {
         tfm_error_set(&graph->error, TFM_STATUS_INVALID_ARGUMENT,
@@ -304,7 +303,7 @@ struct tfm_tensor *tfm_graph_output(struct tfm_graph *graph, struct tfm_tensor *
 struct tfm_tensor *tfm_graph_reshape(struct tfm_graph *graph, struct tfm_tensor *tensor, int rank,
                                      const int64_t *shape)
 {
-    if (!tensor || !open_for_building(graph, tensor->name))
+    if (!tensor || !tfm__graph_open(graph, tensor->name))
         return NULL;
     struct tfm_tensor model = *tensor;
     struct tfm__shape_text a, b;
@@ -329,9 +328,9 @@ struct tfm_tensor *tfm_graph_reshape(struct tfm_graph *graph, struct tfm_tensor 
 
 void tfm_graph_scope_push(struct tfm_graph *graph, const char *kind, const char *name)
 {
-    if (!open_for_building(graph, name))
+    if (!tfm__graph_open(graph, name))
         return;
-    struct scope *scope = tfm__alloc(sizeof *scope);
+    struct tfm__graph_scope *scope = tfm__alloc(sizeof *scope);
     if (scope) {
         scope->public.kind = tfm__strdup(kind);
         scope->public.name = tfm__strdup(name);
@@ -347,7 +346,7 @@ void tfm_graph_scope_push(struct tfm_graph *graph, const char *kind, const char 
 void tfm_graph_scope_pop(struct tfm_graph *graph)
 {
     if (graph->scope)
-        graph->scope = (struct scope *)graph->scope->public.parent;
+        graph->scope = (struct tfm__graph_scope *)graph->scope->public.parent;
 }
 
 void tfm__tensor_limit(const struct tfm_tensor *tensor, int64_t limit)
@@ -355,6 +354,12 @@ void tfm__tensor_limit(const struct tfm_tensor *tensor, int64_t limit)
     struct tfm_tensor *root = (struct tfm_tensor *)tfm__tensor_root(tensor);
     if (root->limit == 0 || limit < root->limit)
         root->limit = limit;
+}
+
+void tfm__tensor_positions(const struct tfm_tensor *tensor, int64_t limit)
+{
+    ((struct tfm_tensor *)tfm__tensor_root(tensor))->is_position = 1;
+    tfm__tensor_limit(tensor, limit);
 }
 
 /* Arity and NULLs. 0 = go on, 1 = stop (an error, or a NULL passed on). */
@@ -395,7 +400,7 @@ struct tfm_tensor *tfm__graph_append(struct tfm_graph *graph, enum tfm_op op,
     struct tfm_node model = {.op = op, .n_inputs = n_inputs, .scope = scope};
     struct tfm_error err = {0};
 
-    if (!open_for_building(graph, info->name) || refuse_inputs(graph, info, inputs, n_inputs))
+    if (!tfm__graph_open(graph, info->name) || refuse_inputs(graph, info, inputs, n_inputs))
         return NULL;
     model.id = graph->n_nodes;
     model.n_outputs = info->outputs;

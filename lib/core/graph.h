@@ -3,12 +3,44 @@
 #ifndef TFM__CORE_GRAPH_H
 #define TFM__CORE_GRAPH_H
 
+#include <stdatomic.h>
+
 #include "lib/core/rule.h"
+
+struct tfm__graph_scope {
+    struct tfm_scope public;
+    struct tfm__graph_scope *all; /* list of all scopes, to free them */
+};
+
+/* How the values of one buffer are made; settings[] is a copy of the caller's. */
+struct tfm__graph_maker {
+    const struct tfm_tensor *buffer;
+    tfm_graph_make *make;
+    struct tfm__graph_maker *next;
+    size_t bytes;
+    _Alignas(16) unsigned char settings[];
+};
+
+struct tfm_graph {
+    atomic_uint holders;
+    atomic_int frozen;
+    struct tfm_error error;
+    struct tfm_tensor **tensors;
+    struct tfm_node **nodes;
+    uint32_t n_tensors, tensor_room, n_nodes, node_room;
+    struct tfm__graph_scope *scopes;
+    struct tfm__graph_scope *scope; /* innermost */
+    struct tfm__graph_maker *makers;
+};
 
 /* One more holder; tfm_graph_destroy gives one up. Graphs that are held by plans are frozen. */
 void tfm__graph_retain(struct tfm_graph *graph);
 /* Builders fail from now on. */
 void tfm__graph_freeze(struct tfm_graph *graph);
+
+/* 1 if the graph can still be built; else the reason is in its error. */
+int tfm__graph_open(struct tfm_graph *graph, const char *what);
+void tfm__graph_makers_free(struct tfm_graph *graph);
 
 /* The tensor whose bytes these are: itself, or what it is a view of. */
 static inline const struct tfm_tensor *tfm__tensor_root(const struct tfm_tensor *tensor)

@@ -7,6 +7,7 @@
 #include "lib/core/checked.h"
 #include "lib/core/log.h"
 #include "lib/core/plan.h"
+#include "lib/core/values.h"
 
 static enum tfm_status no_memory(struct tfm_error *err)
 {
@@ -155,10 +156,11 @@ static enum tfm_status place_state(struct tfm_plan *plan, const struct tfm_tenso
     place->home = TFM__HOME_STATE;
     place->offset = plan->n_states++;
     if (root->rank == TFM_MAX_RANK) { /* a cache: [slots, cells, G, d] */
-        if (!plan->slots || root->shape[0] < plan->slots)
-            plan->slots = root->shape[0];
-        if (!plan->cells || root->shape[1] < plan->cells)
-            plan->cells = root->shape[1];
+        struct tfm__rows_needs *needs = &plan->needs;
+        if (!needs->slots || root->shape[0] < needs->slots)
+            needs->slots = root->shape[0];
+        if (!needs->cells || root->shape[1] < needs->cells)
+            needs->cells = root->shape[1];
     }
     return TFM_STATUS_OK;
 }
@@ -197,6 +199,19 @@ static enum tfm_status touch(struct tfm_plan *plan, const struct tfm_tensor *ten
     return TFM_STATUS_OK;
 }
 
+/* A node that mixes rows needs sequences; if it keeps nothing, sequences without a past. */
+static void note_needs(struct tfm_plan *plan, const struct tfm_node *node)
+{
+    int keeps = 0;
+
+    if (tfm_op_info(node->op)->rows != TFM_OP_ROWS_MIXES)
+        return;
+    for (uint32_t k = 0; k < node->n_inputs; k++)
+        keeps |= node->inputs[k] && node->inputs[k]->kind == TFM_TENSOR_STATE;
+    plan->needs.sequences = 1;
+    plan->needs.no_past |= !keeps;
+}
+
 static enum tfm_status make_places(struct tfm_plan *plan, struct tfm_error *err)
 {
     enum tfm_status status = TFM_STATUS_OK;
@@ -205,6 +220,7 @@ static enum tfm_status make_places(struct tfm_plan *plan, struct tfm_error *err)
         plan->maker[t] = -1;
     for (uint32_t n = 0; n < plan->n_nodes && status == TFM_STATUS_OK; n++) {
         const struct tfm_node *node = tfm_graph_node(plan->graph, n);
+        note_needs(plan, node);
         for (uint32_t k = 0; k < node->n_outputs; k++)
             plan->maker[node->outputs[k]->id] = (int32_t)plan->node_device[n];
         for (uint32_t k = 0; k < node->n_inputs && status == TFM_STATUS_OK; k++)
@@ -272,6 +288,25 @@ static enum tfm_status load_weights(struct tfm_plan *plan, struct tfm__segment *
     return TFM_STATUS_OK;
 }
 
+/* Indices that lie with the weights (positions, buckets) are checked here as inputs are in a run. */
+static enum tfm_status check_indices(const struct tfm_plan *plan,
+                                     const struct tfm__segment *segment, struct tfm_error *err)
+{
+    for (uint32_t i = 0; i < segment->public.n_tensors; i++) {
+        const struct tfm_tensor *root = tfm__tensor_root(segment->public.tensors[i]);
+        struct tfm_weight weight;
+        if (!is_weight(root) || root->dtype != TFM_DTYPE_I32)
+            continue;
+        enum tfm_status status = tfm__weights_host_get(plan->weights, root, &weight, err);
+        if (status == TFM_STATUS_OK)
+            status = tfm__values_check(root, weight.data,
+                                       root->shape[0] * tfm_tensor_row_elements(root), err);
+        if (status != TFM_STATUS_OK)
+            return status;
+    }
+    return TFM_STATUS_OK;
+}
+
 static enum tfm_status compile_segment(struct tfm_plan *plan, struct tfm__segment *segment,
                                        struct tfm_error *err)
 {
@@ -279,11 +314,12 @@ static enum tfm_status compile_segment(struct tfm_plan *plan, struct tfm__segmen
     enum tfm_status status;
 
     tfm__weights_begin(plan->weights, device);
-    if (segment->whole)
+    status = check_indices(plan, segment, err);
+    if (status == TFM_STATUS_OK && segment->whole)
         status = tfm__device_table(device)->compile(tfm__device_handle(device), plan->weights,
                                                     &segment->public, &plan->capacity,
                                                     &segment->program, err);
-    else
+    else if (status == TFM_STATUS_OK)
         status = load_weights(plan, segment, err);
     tfm__weights_end(plan->weights);
     if (status != TFM_STATUS_OK) {

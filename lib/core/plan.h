@@ -9,6 +9,7 @@
 
 #include "lib/core/device.h"
 #include "lib/core/graph.h"
+#include "lib/core/rows.h"
 #include "lib/core/weights.h"
 
 /* Memory of one root tensor on one device. */
@@ -69,8 +70,8 @@ struct tfm_plan {
     size_t *arena, *workspace; /* [n_devices] bytes; the workspace lies behind the arena */
     struct tfm__state *states;
     uint32_t n_states;
-    int64_t slots, cells; /* smallest of all states; 0 = no state */
-    size_t staging;       /* largest cross-device copy */
+    struct tfm__rows_needs needs;
+    size_t staging; /* largest cross-device copy */
 };
 
 static inline struct tfm__place *tfm__plan_place(const struct tfm_plan *plan, uint32_t device,

@@ -2,16 +2,9 @@
  * The check of a run's rows against a plan: what passes here can be trusted by every kernel. */
 #include "lib/core/rows.h"
 
-static enum tfm_status check_sequence(const struct tfm_rows *rows, uint32_t s, int64_t slots,
-                                      int64_t cells, struct tfm_error *err)
+static enum tfm_status check_slot(const struct tfm_rows *rows, uint32_t s, int64_t slots,
+                                  struct tfm_error *err)
 {
-    const int64_t begin = rows->start[s];
-    const int64_t end = s + 1 < rows->n_seq ? rows->start[s + 1] : (int64_t)rows->n;
-
-    if (begin < 0 || end < begin || end > rows->n || (s == 0 && begin != 0))
-        return tfm_error_set(err, TFM_STATUS_INVALID_ARGUMENT,
-                             "rows: sequence %u covers rows %lld..%lld of %u; starts ascend from 0",
-                             s, (long long)begin, (long long)end, rows->n);
     if (rows->slot[s] < 0 || rows->slot[s] >= slots)
         return tfm_error_set(err, TFM_STATUS_OUT_OF_RANGE,
                              "rows: sequence %u is in slot %d, but the cache has %lld", s,
@@ -22,20 +15,44 @@ static enum tfm_status check_sequence(const struct tfm_rows *rows, uint32_t s, i
                                  "rows: sequences %u and %u both write slot %d", r, s,
                                  rows->slot[s]);
     }
+    return TFM_STATUS_OK;
+}
+
+static enum tfm_status check_sequence(const struct tfm_rows *rows, uint32_t s,
+                                      const struct tfm__rows_needs *needs, struct tfm_error *err)
+{
+    const int64_t begin = rows->start[s];
+    const int64_t end = s + 1 < rows->n_seq ? rows->start[s + 1] : (int64_t)rows->n;
+    enum tfm_status status = TFM_STATUS_OK;
+
+    if (begin < 0 || end < begin || end > rows->n || (s == 0 && begin != 0))
+        return tfm_error_set(err, TFM_STATUS_INVALID_ARGUMENT,
+                             "rows: sequence %u covers rows %lld..%lld of %u; starts ascend from 0",
+                             s, (long long)begin, (long long)end, rows->n);
+    if (needs->cells)
+        status = check_slot(rows, s, needs->slots, err);
+    if (status != TFM_STATUS_OK)
+        return status;
     if (rows->past[s] < 0)
         return tfm_error_set(err, TFM_STATUS_OUT_OF_RANGE, "rows: sequence %u has a past of %d", s,
                              rows->past[s]);
-    if (rows->past[s] + (end - begin) > cells)
+    if (needs->no_past && rows->past[s] > 0)
+        return tfm_error_set(
+            err, TFM_STATUS_INVALID_ARGUMENT,
+            "rows: sequence %u has a past of %d, but an attention without cache sees "
+            "the rows of this run only: give it the whole sequence at once",
+            s, rows->past[s]);
+    if (needs->cells && rows->past[s] + (end - begin) > needs->cells)
         return tfm_error_set(
             err, TFM_STATUS_CONTEXT_FULL,
             "context full: sequence %u has %d tokens and gets %lld more, the cache "
             "holds %lld",
-            s, rows->past[s], (long long)(end - begin), (long long)cells);
+            s, rows->past[s], (long long)(end - begin), (long long)needs->cells);
     return TFM_STATUS_OK;
 }
 
 enum tfm_status tfm__rows_check(const struct tfm_rows *rows, const struct tfm_capacity *capacity,
-                                int64_t slots, int64_t cells, struct tfm_error *err)
+                                const struct tfm__rows_needs *needs, struct tfm_error *err)
 {
     if (rows->n > capacity->rows || rows->n_out > capacity->out_rows ||
         rows->n_seq > capacity->sequences)
@@ -48,12 +65,12 @@ enum tfm_status tfm__rows_check(const struct tfm_rows *rows, const struct tfm_ca
     if ((rows->n_seq && (!rows->start || !rows->slot || !rows->past)) ||
         (rows->n_out && !rows->out))
         return tfm_error_set(err, TFM_STATUS_INVALID_ARGUMENT, "rows: an array is missing");
-    if (cells && rows->n && !rows->n_seq)
+    if (needs->sequences && rows->n && !rows->n_seq)
         return tfm_error_set(err, TFM_STATUS_INVALID_ARGUMENT,
-                             "rows: %u rows belong to no sequence, but the plan has a cache",
+                             "rows: %u rows belong to no sequence, but the plan has an attention",
                              rows->n);
-    for (uint32_t s = 0; cells && s < rows->n_seq; s++) {
-        const enum tfm_status status = check_sequence(rows, s, slots, cells, err);
+    for (uint32_t s = 0; needs->sequences && s < rows->n_seq; s++) {
+        const enum tfm_status status = check_sequence(rows, s, needs, err);
         if (status != TFM_STATUS_OK)
             return status;
     }

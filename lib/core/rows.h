@@ -5,8 +5,14 @@
 
 #include <tfm/backend.h>
 
-/* slots, cells: extents of the caches, 0 = the plan has none (rows may then have no sequences). */
+/* What the nodes of a plan need of its rows. */
+struct tfm__rows_needs {
+    int64_t slots, cells; /* extents of the caches, the smallest; 0 = there are none */
+    int32_t sequences; /* 1 = a node reads other rows of its sequence: every row belongs to one */
+    int32_t no_past;   /* 1 = a node does so without a cache: it sees nothing of earlier runs */
+};
+
 enum tfm_status tfm__rows_check(const struct tfm_rows *rows, const struct tfm_capacity *capacity,
-                                int64_t slots, int64_t cells, struct tfm_error *err);
+                                const struct tfm__rows_needs *needs, struct tfm_error *err);
 
 #endif

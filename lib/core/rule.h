@@ -9,7 +9,7 @@
 struct tfm__rule {
     /* Checks inputs and attributes of `node` (arity and NULLs of required inputs are already
      * checked) and fills dtype, extent, rank and shape of outputs[0..node->n_outputs). May set
-     * `limit` of an I32 input (the smallest wins). Errors start with the op's name and hold both
+     * `limit` of an I32 input or buffer (the smallest wins). Errors start with the op's name and hold both
      * shapes; the core puts the layer in front. */
     enum tfm_status (*infer)(struct tfm_node *node, struct tfm_tensor *outputs,
                              struct tfm_error *err);
@@ -28,6 +28,8 @@ struct tfm_tensor *tfm__graph_append(struct tfm_graph *graph, enum tfm_op op,
 
 /* Lowers the limit of an I32 tensor's values to `limit` (0 = none yet). */
 void tfm__tensor_limit(const struct tfm_tensor *tensor, int64_t limit);
+/* The same for values that are positions: one at or past the limit is CONTEXT_FULL. */
+void tfm__tensor_positions(const struct tfm_tensor *tensor, int64_t limit);
 
 /* "[N, 9, 64]" for error texts. Returns buffer. */
 struct tfm__shape_text {

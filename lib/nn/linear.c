@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Linear: y = x W^T (+ b), x [N, in], W [out, in], b [out]. */
+ * Linear: y = x W^T (+ b), x [N, ..., in], W [out, in], b [out]. */
 #include <tfm/nn.h>
 
 #include "lib/nn/scope.h"
@@ -18,8 +18,7 @@ struct tfm_tensor *tfm_nn_linear(struct tfm_graph *graph, const char *name, stru
                             (int64_t[]){out, x->shape[x->rank - 1]});
     if (bias)
         b = tfm_graph_parameter(graph, tfm__name_join(&buffer, name, "bias"),
-                                x->dtype == TFM_DTYPE_F64 ? TFM_DTYPE_F64 : TFM_DTYPE_F32, 1,
-                                (int64_t[]){out});
+                                tfm__companion_of(x->dtype), 1, (int64_t[]){out});
     struct tfm_tensor *y = weight && (b || !bias) ? tfm_op_linear(graph, x, weight, b) : NULL;
     tfm_graph_scope_pop(graph);
     return y;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * embedding: y[n] = table[ids[n]]
- *   table [V, D] any float or block dtype, ids [N] I32 in [0, V) -> [N, D] F32 (F64 if the table is
- * F64) A gather of rows; block-typed rows are unpacked on the way. Gradient: d table[ids[n]] +=
- * dy[n] (repeated ids add up). */
+ *   table [V, D] any float or block dtype, ids [N, ...] I32 in [0, V) -> [N, ..., D] F32 (F64 if the
+ *   table is F64)
+ * A gather of rows; block-typed rows are unpacked on the way. With the attribute positions = 1 the ids
+ * are positions (a learned table): one past the end of the table is CONTEXT_FULL, not OUT_OF_RANGE.
+ * Gradient: d table[ids[n]] += dy[n] (repeated ids add up). */
 #include "lib/ops/refuse.h"
 
 static enum tfm_status infer(struct tfm_node *node, struct tfm_tensor *outputs,
@@ -20,15 +22,20 @@ static enum tfm_status infer(struct tfm_node *node, struct tfm_tensor *outputs,
     if (!tfm__is_whole_blocks(table))
         return tfm__op_refuse(err, TFM_STATUS_SHAPE, node, roles,
                               "D of a block-typed table must be a multiple of 32");
-    if (!tfm__is_activation(ids) || ids->rank != 1)
-        return tfm__op_refuse(err, TFM_STATUS_SHAPE, node, roles, "ids must be [N]");
+    if (!tfm__is_activation(ids) || ids->rank >= TFM_MAX_RANK)
+        return tfm__op_refuse(err, TFM_STATUS_SHAPE, node, roles,
+                              "ids must be [N, ...] of rank 1..3");
+    if (node->attrs.positions != 0 && node->attrs.positions != 1)
+        return tfm__op_refuse(err, TFM_STATUS_INVALID_ARGUMENT, node, roles,
+                              "positions must be 0 (ids) or 1 (positions)");
 
-    outputs[0].dtype = tfm__companion(table->dtype);
-    outputs[0].extent = ids->extent;
-    outputs[0].rank = 2;
-    outputs[0].shape[0] = 0;
-    outputs[0].shape[1] = table->shape[1];
-    tfm__tensor_limit(ids, table->shape[0]);
+    tfm__shape_like(&outputs[0], ids, tfm__companion(table->dtype));
+    outputs[0].shape[ids->rank] = table->shape[1];
+    outputs[0].rank = ids->rank + 1;
+    if (node->attrs.positions)
+        tfm__tensor_positions(ids, table->shape[0]);
+    else
+        tfm__tensor_limit(ids, table->shape[0]);
     return TFM_STATUS_OK;
 }
 
@@ -39,4 +46,12 @@ struct tfm_tensor *tfm_op_embedding(struct tfm_graph *graph, struct tfm_tensor *
 {
     struct tfm_tensor *const inputs[] = {table, ids};
     return tfm__graph_append(graph, TFM_OP_EMBEDDING, inputs, 2, NULL);
+}
+
+struct tfm_tensor *tfm_op_position_embedding(struct tfm_graph *graph, struct tfm_tensor *table,
+                                             struct tfm_tensor *pos)
+{
+    struct tfm_tensor *const inputs[] = {table, pos};
+    const struct tfm_attrs attrs = {.positions = 1};
+    return tfm__graph_append(graph, TFM_OP_EMBEDDING, inputs, 2, &attrs);
 }

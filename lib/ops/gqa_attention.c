@@ -1,41 +1,45 @@
 /* SPDX-License-Identifier: MIT
- * gqa_attention: grouped-query attention over a KV cache (Vaswani et al., arXiv:1706.03762;
- * Shazeer, arXiv:1911.02150; Ainslie et al., arXiv:2305.13245) q [N, H, d], k [N, G, d], v [N, G,
- * d] F32, k_cache and v_cache [slots, cells, G, d], both F32 or both F16, state -> [N, H, d]; or
- * everything F64. G divides H: MHA is G = H, MQA is G = 1. d 1..1024. Row i of sequence s has cell
- * p = past[s] + i of slot[s]. First k and v of all rows go to their cells (rounded to the cache's
- * dtype), then with g = h / (H/G): y[h] = sum over the cells c <= p of softmax_c(q[h] .
- * k_cache[c][g] * scale) v_cache[c][g] scale 0 = 1/sqrt(d). K comes rotated. Writing the same rows
- * again overwrites the same cells. Gradient: with P = softmax: dv += P^T dy, dS = P (dy v^T -
- * rowsum(dy y)), dq = dS k scale, dk += dS^T q scale, summed over the H/G heads of a group. */
+ * gqa_attention: grouped-query attention, with or without a KV cache (Vaswani et al.,
+ * arXiv:1706.03762; Shazeer, arXiv:1911.02150; Ainslie et al., arXiv:2305.13245)
+ *   q [N, H, d], k [N, G, d], v [N, G, d] F32
+ *   k_cache, v_cache [slots, cells, G, d], both F32 or both F16, state, both or none
+ *   rel_bias [buckets, H] F32, rel_bucket [2 M + 1] I32, a buffer of values in [0, buckets), both or none
+ *   -> [N, H, d]; or everything but rel_bucket F64
+ * G divides H: MHA is G = H, MQA is G = 1. d 1..1024. Row i of sequence s has position p = past[s] + i.
+ * With caches, k and v of all rows first go to their cells, cell p of slot[s] (rounded to the cache's
+ * dtype); writing the same rows again overwrites the same cells. Without them past[s] is 0 and cell p is
+ * row i itself. Then with g = h / (H/G) (K comes rotated)
+ *   score_c = q[h] . k_c[g] scale                                 scale 0 = 1/sqrt(d)
+ *   score_c = softcap tanh(score_c / softcap)                     if softcap > 0 (arXiv:2408.00118)
+ *   score_c = score_c + rel_bias[rel_bucket[clamp(c - p, -M, M) + M]][h]         (arXiv:1910.10683)
+ *   y[h] = sum over the cells that p sees of softmax_c(score) v_c[g]
+ * p sees the cells c <= p, bidirectional all c < past[s] + rows of s; with a window > 0 (Beltagy et al.,
+ * arXiv:2004.05150) only those with |c - p| < window. A row all of whose scores are -inf gives 0, and so
+ * does one that sees nothing.
+ * Gradient: with P = softmax: dv += P^T dy, dS = P (dy v^T - rowsum(dy y)), d rel_bias[its bucket] += dS,
+ * through the cap dS (1 - (capped / softcap)^2), then dq = dS k scale, dk += dS^T q scale, summed over the
+ * H/G heads of a group. A row that gives 0 has gradient 0. */
 #include <math.h>
 
 #include "lib/ops/refuse.h"
 
 enum { HEAD_DIM_MAX = 1024 };
 
-static int is_cache(const struct tfm_tensor *cache, const struct tfm_tensor *k)
+static const char *const roles[] = {"q", "k", "v", "k_cache", "v_cache", "rel_bias", "rel_bucket"};
+
+static const struct tfm_tensor *input(const struct tfm_node *node, uint32_t i)
 {
-    return cache->kind == TFM_TENSOR_STATE && cache->extent == TFM_EXTENT_FIXED &&
-           cache->rank == 4 && cache->shape[0] >= 1 && cache->shape[1] >= 1 &&
-           cache->shape[2] == k->shape[1] && cache->shape[3] == k->shape[2];
+    return i < node->n_inputs ? node->inputs[i] : NULL;
 }
 
-static enum tfm_status infer(struct tfm_node *node, struct tfm_tensor *outputs,
-                             struct tfm_error *err)
+static enum tfm_status check_heads(const struct tfm_node *node, struct tfm_error *err)
 {
-    static const char *const roles[] = {"q", "k", "v", "k_cache", "v_cache"};
     const struct tfm_tensor *q = node->inputs[0], *k = node->inputs[1], *v = node->inputs[2];
-    const struct tfm_tensor *k_cache = node->inputs[3], *v_cache = node->inputs[4];
-    const int f64 = q->dtype == TFM_DTYPE_F64;
 
-    if ((q->dtype != TFM_DTYPE_F32 && !f64) || k->dtype != q->dtype || v->dtype != q->dtype)
+    if ((q->dtype != TFM_DTYPE_F32 && q->dtype != TFM_DTYPE_F64) || k->dtype != q->dtype ||
+        v->dtype != q->dtype)
         return tfm__op_refuse(err, TFM_STATUS_DTYPE, node, roles,
                               "q, k and v must all be f32 or all f64");
-    if (k_cache->dtype != v_cache->dtype || (f64 != (k_cache->dtype == TFM_DTYPE_F64)) ||
-        (!f64 && k_cache->dtype != TFM_DTYPE_F32 && k_cache->dtype != TFM_DTYPE_F16))
-        return tfm__op_refuse(err, TFM_STATUS_DTYPE, node, roles,
-                              "the caches must both be f32 or both f16 (f64 when q is f64)");
     if (q->extent != TFM_EXTENT_ROWS || q->rank != 3 || q->shape[1] < 1)
         return tfm__op_refuse(err, TFM_STATUS_SHAPE, node, roles, "q must be [N, H, d]");
     if (k->extent != TFM_EXTENT_ROWS || k->rank != 3 || !tfm__same_shape(k, v) ||
@@ -47,16 +51,98 @@ static enum tfm_status infer(struct tfm_node *node, struct tfm_tensor *outputs,
                               "H of q [N, H, d] must be a multiple of G of k [N, G, d]");
     if (q->shape[2] < 1 || q->shape[2] > HEAD_DIM_MAX)
         return tfm__op_refuse(err, TFM_STATUS_SHAPE, node, roles, "d must lie in 1..1024");
+    return TFM_STATUS_OK;
+}
+
+static int is_cache(const struct tfm_tensor *cache, const struct tfm_tensor *k)
+{
+    return cache->kind == TFM_TENSOR_STATE && cache->extent == TFM_EXTENT_FIXED &&
+           cache->rank == 4 && cache->shape[0] >= 1 && cache->shape[1] >= 1 &&
+           cache->shape[2] == k->shape[1] && cache->shape[3] == k->shape[2];
+}
+
+static enum tfm_status check_caches(const struct tfm_node *node, struct tfm_error *err)
+{
+    const struct tfm_tensor *k = node->inputs[1], *v = node->inputs[2];
+    const struct tfm_tensor *k_cache = input(node, 3), *v_cache = input(node, 4);
+    const int f64 = k->dtype == TFM_DTYPE_F64;
+
+    if (!k_cache && !v_cache)
+        return TFM_STATUS_OK;
+    if (!k_cache || !v_cache)
+        return tfm__op_refuse(err, TFM_STATUS_INVALID_ARGUMENT, node, roles,
+                              "k_cache and v_cache come together or not at all");
+    if (k_cache->dtype != v_cache->dtype || (f64 != (k_cache->dtype == TFM_DTYPE_F64)) ||
+        (!f64 && k_cache->dtype != TFM_DTYPE_F32 && k_cache->dtype != TFM_DTYPE_F16))
+        return tfm__op_refuse(err, TFM_STATUS_DTYPE, node, roles,
+                              "the caches must both be f32 or both f16 (f64 when q is f64)");
     if (!is_cache(k_cache, k) || !is_cache(v_cache, v) || !tfm__same_shape(k_cache, v_cache))
         return tfm__op_refuse(err, TFM_STATUS_SHAPE, node, roles,
                               "the caches must be state [slots, cells, G, d] for k, v [N, G, d]");
     if (k_cache == v_cache)
         return tfm__op_refuse(err, TFM_STATUS_INVALID_ARGUMENT, node, roles,
                               "k_cache and v_cache must be two tensors");
-    if (!isfinite(node->attrs.scale))
+    return TFM_STATUS_OK;
+}
+
+static enum tfm_status check_bias(const struct tfm_node *node, struct tfm_error *err)
+{
+    const struct tfm_tensor *q = node->inputs[0];
+    const struct tfm_tensor *bias = input(node, 5), *bucket = input(node, 6);
+
+    if (!bias && !bucket)
+        return TFM_STATUS_OK;
+    if (!bias || !bucket)
+        return tfm__op_refuse(err, TFM_STATUS_INVALID_ARGUMENT, node, roles,
+                              "rel_bias and rel_bucket come together or not at all");
+    if (bias->dtype != q->dtype || bucket->dtype != TFM_DTYPE_I32)
+        return tfm__op_refuse(err, TFM_STATUS_DTYPE, node, roles,
+                              "rel_bias must be of the dtype of q and rel_bucket i32");
+    if (!tfm__is_constant(bias) || bias->rank != 2 || bias->shape[1] != q->shape[1])
+        return tfm__op_refuse(
+            err, TFM_STATUS_SHAPE, node, roles,
+            "rel_bias must be a parameter or buffer [buckets, H] for q [N, H, d]");
+    if (!tfm__is_constant(bucket) || bucket->rank != 1 || bucket->shape[0] % 2 != 1 ||
+        bucket->shape[0] > INT32_MAX)
+        return tfm__op_refuse(err, TFM_STATUS_SHAPE, node, roles,
+                              "rel_bucket must be a buffer [2 M + 1]: distances -M to M");
+    tfm__tensor_limit(bucket, bias->shape[0]);
+    return TFM_STATUS_OK;
+}
+
+static enum tfm_status check_attributes(const struct tfm_node *node, struct tfm_error *err)
+{
+    const struct tfm_attrs *attrs = &node->attrs;
+
+    if (!isfinite(attrs->scale))
         return tfm__op_refuse(err, TFM_STATUS_INVALID_ARGUMENT, node, roles,
                               "scale must be finite; 0 = 1/sqrt(d)");
+    if (!isfinite(attrs->softcap) || attrs->softcap < 0)
+        return tfm__op_refuse(err, TFM_STATUS_INVALID_ARGUMENT, node, roles,
+                              "softcap must be finite and positive; 0 = off");
+    if (attrs->window < 0)
+        return tfm__op_refuse(err, TFM_STATUS_INVALID_ARGUMENT, node, roles,
+                              "window must be positive; 0 = every cell");
+    if (attrs->bidirectional != 0 && attrs->bidirectional != 1)
+        return tfm__op_refuse(err, TFM_STATUS_INVALID_ARGUMENT, node, roles,
+                              "bidirectional must be 0 (causal) or 1");
+    return TFM_STATUS_OK;
+}
 
+static enum tfm_status infer(struct tfm_node *node, struct tfm_tensor *outputs,
+                             struct tfm_error *err)
+{
+    const struct tfm_tensor *q = node->inputs[0], *k = node->inputs[1];
+    enum tfm_status status = check_heads(node, err);
+
+    if (status == TFM_STATUS_OK)
+        status = check_caches(node, err);
+    if (status == TFM_STATUS_OK)
+        status = check_attributes(node, err);
+    if (status == TFM_STATUS_OK)
+        status = check_bias(node, err);
+    if (status != TFM_STATUS_OK)
+        return status;
     node->attrs.heads = (int32_t)q->shape[1];
     node->attrs.kv_heads = (int32_t)k->shape[1];
     node->attrs.head_dim = (int32_t)q->shape[2];
@@ -66,12 +152,27 @@ static enum tfm_status infer(struct tfm_node *node, struct tfm_tensor *outputs,
 
 const struct tfm__rule tfm__rule_gqa_attention = {.infer = infer};
 
+struct tfm_tensor *tfm_op_attention(struct tfm_graph *graph, struct tfm_tensor *q,
+                                    struct tfm_tensor *k, struct tfm_tensor *v,
+                                    const struct tfm_attention *config)
+{
+    struct tfm_tensor *const inputs[] = {
+        q, k, v, config->k_cache, config->v_cache, config->rel_bias, config->rel_bucket};
+    const struct tfm_attrs attrs = {
+        .scale = config->scale,
+        .bidirectional = config->bidirectional,
+        .window = config->window,
+        .softcap = config->softcap,
+    };
+    return tfm__graph_append(graph, TFM_OP_GQA_ATTENTION, inputs, 7, &attrs);
+}
+
 struct tfm_tensor *tfm_op_gqa_attention(struct tfm_graph *graph, struct tfm_tensor *q,
                                         struct tfm_tensor *k, struct tfm_tensor *v,
                                         struct tfm_tensor *k_cache, struct tfm_tensor *v_cache,
                                         double scale)
 {
-    struct tfm_tensor *const inputs[] = {q, k, v, k_cache, v_cache};
-    const struct tfm_attrs attrs = {.scale = scale};
-    return tfm__graph_append(graph, TFM_OP_GQA_ATTENTION, inputs, 5, &attrs);
+    const struct tfm_attention config = {.scale = scale, .k_cache = k_cache, .v_cache = v_cache};
+
+    return tfm_op_attention(graph, q, k, v, &config);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * linear: y = x W^T (+ b)
- *   x [N, in] F32, weight [out, in] any float (not F64) or block dtype, bias [out] F32 or absent
- *   -> [N, out] F32; or everything F64
- * The weight lies as PyTorch stores it: a row of it is one output feature.
+ *   x [N, ..., in] F32, weight [out, in] any float (not F64) or block dtype, bias [out] F32 or absent
+ *   -> [N, ..., out] F32; or everything F64
+ * The weight lies as PyTorch stores it: a row of it is one output feature. It acts on the last extent.
  * Gradient: dx = dy W, dW += dy^T x, db += sum of dy over the rows. */
 #include "lib/ops/refuse.h"
 
@@ -21,14 +21,15 @@ static enum tfm_status infer(struct tfm_node *node, struct tfm_tensor *outputs,
             "weight must be of a float or block dtype, and f64 just when x is f64");
     if (bias && bias->dtype != x->dtype)
         return tfm__op_refuse(err, TFM_STATUS_DTYPE, node, roles, "bias must be of the dtype of x");
-    if (!tfm__is_activation(x) || x->rank != 2)
-        return tfm__op_refuse(err, TFM_STATUS_SHAPE, node, roles, "x must be [N, in]");
+    if (!tfm__is_activation(x) || x->rank < 2)
+        return tfm__op_refuse(err, TFM_STATUS_SHAPE, node, roles, "x must be [N, ..., in]");
+    const int32_t last = x->rank - 1;
     if (!tfm__is_constant(weight) || weight->rank != 2 || weight->shape[0] < 1)
         return tfm__op_refuse(err, TFM_STATUS_SHAPE, node, roles,
                               "weight must be a parameter or buffer [out, in]");
-    if (weight->shape[1] != x->shape[1] || x->shape[1] < 1)
+    if (weight->shape[1] != x->shape[last] || x->shape[last] < 1)
         return tfm__op_refuse(err, TFM_STATUS_SHAPE, node, roles,
-                              "x [N, in] and weight [out, in] must have the same `in`");
+                              "x [N, ..., in] and weight [out, in] must have the same `in`");
     if (!tfm__is_whole_blocks(weight))
         return tfm__op_refuse(err, TFM_STATUS_SHAPE, node, roles,
                               "`in` of a block-typed weight must be a multiple of 32");
@@ -37,7 +38,7 @@ static enum tfm_status infer(struct tfm_node *node, struct tfm_tensor *outputs,
                               "bias must be a parameter or buffer [out] for weight [out, in]");
 
     tfm__shape_like(&outputs[0], x, x->dtype);
-    outputs[0].shape[1] = weight->shape[0];
+    outputs[0].shape[last] = weight->shape[0];
     return TFM_STATUS_OK;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The ageing rule. Today every line of the lists has minor 0, so this program and lib/core/ageing.c are
- * compiled against lists of the future (tests/core/future), which have younger lines. */
+ * The ageing rule. This program and lib/core/ageing.c are compiled against lists of the future
+ * (tests/core/future), which have lines younger than any of today. */
 #include "lib/core/ageing.h"
 
 #include <string.h>
@@ -11,24 +11,64 @@ static const struct tfm_tensor f32 = {.dtype = TFM_DTYPE_F32, .rank = 1};
 static const struct tfm_tensor f8 = {.dtype = TFM_DTYPE_F8, .rank = 1};
 static const struct tfm_tensor foreign = {.dtype = (enum tfm_dtype)99, .rank = 1};
 
+static const struct tfm_tensor cube = {.dtype = TFM_DTYPE_F32, .rank = 3};
+
 static const struct age {
     enum tfm_op op;
-    const struct tfm_tensor *inputs[3], *output;
-    int32_t window;
+    uint32_t n_inputs;
+    const struct tfm_tensor *inputs[7], *output;
+    int32_t window, stride;
     double cap;
     uint32_t needs;     /* the first minor that may see the node; 9 = none */
     const char *reason; /* part of it, one minor earlier */
 } ages[] = {
-    {TFM_OP_ADD, {&f32, &f32}, &f32, 0, 1.5, 0, NULL},
-    {TFM_OP_LINEAR, {&f32, &f32, NULL}, &f32, 0, 1.5, 0, NULL},
-    {TFM_OP_ADD, {&f32, &f8}, &f32, 0, 1.5, 1, "dtype f8 came with ABI minor 1"},
-    {TFM_OP_CAST, {&f32}, &f8, 0, 1.5, 1, "dtype f8 came with ABI minor 1"},
-    {TFM_OP_ADD, {&f32, &f32}, &f32, 64, 1.5, 1, "attribute window came with ABI minor 1"},
-    {TFM_OP_ADD, {&f32, &f32}, &f32, 0, 0, 2, "attribute cap came with ABI minor 2"},
-    {TFM_OP_ADD, {&f8, &f32}, &f32, 0, 0, 2, "attribute cap came with ABI minor 2"},
-    {TFM_OP_ROLL, {&f32}, &f32, 0, 1.5, 2, "op roll came with ABI minor 2"},
-    {(enum tfm_op)150, {&f32}, &f32, 0, 1.5, 9, "op 150 is not in the list"},
-    {TFM_OP_ADD, {&f32, &foreign}, &f32, 0, 1.5, 9, "dtype 99 is not in the list"},
+    {TFM_OP_ADD, 2, {&f32, &f32}, &f32, 0, 0, 1.5, 0, NULL},
+    {TFM_OP_LINEAR, 3, {&f32, &f32, NULL}, &f32, 0, 0, 1.5, 0, NULL},
+    {TFM_OP_GQA_ATTENTION, 5, {&f32, &f32, &f32, &f32, &f32}, &f32, 0, 0, 1.5, 0, NULL},
+    /* minor 1 */
+    {TFM_OP_MUL, 2, {&f32, &f32}, &f32, 0, 0, 1.5, 1, "op mul came with ABI minor 1"},
+    {TFM_OP_LINEAR, 2, {&cube, &f32}, &cube, 0, 0, 1.5, 1, "linear with x of more than two"},
+    {TFM_OP_RMS_NORM, 2, {&cube, &f32}, &cube, 0, 0, 1.5, 1, "rms_norm with x of more than two"},
+    {TFM_OP_SWIGLU, 2, {&cube, &cube}, &cube, 0, 0, 1.5, 1, "swiglu with a gate of more than two"},
+    {TFM_OP_EMBEDDING, 2, {&f32, &cube}, &cube, 0, 0, 1.5, 1, "embedding with ids of more than"},
+    {TFM_OP_GQA_ATTENTION,
+     5,
+     {&f32, &f32, &f32, &f32, &f32},
+     &f32,
+     64,
+     0,
+     1.5,
+     1,
+     "attribute window came with ABI minor 1"},
+    {TFM_OP_GQA_ATTENTION, 3, {&f32, &f32, &f32}, &f32, 0, 0, 1.5, 1, "with no cache came"},
+    {TFM_OP_GQA_ATTENTION,
+     7,
+     {&f32, &f32, &f32, NULL, NULL, &f32, &f32},
+     &f32,
+     0,
+     0,
+     1.5,
+     1,
+     "gqa_attention with no cache came with ABI minor 1"},
+    {TFM_OP_GQA_ATTENTION,
+     7,
+     {&f32, &f32, &f32, &f32, &f32, &f32, &f32},
+     &f32,
+     0,
+     0,
+     1.5,
+     1,
+     "gqa_attention with a relative bias came with ABI minor 1"},
+    /* the future */
+    {TFM_OP_ADD, 2, {&f32, &f8}, &f32, 0, 0, 1.5, 2, "dtype f8 came with ABI minor 2"},
+    {TFM_OP_CAST, 1, {&f32}, &f8, 0, 0, 1.5, 2, "dtype f8 came with ABI minor 2"},
+    {TFM_OP_ADD, 2, {&f32, &f32}, &f32, 0, 64, 1.5, 2, "attribute stride came with ABI minor 2"},
+    {TFM_OP_ADD, 4, {&f32, &f32, &f32, &f32}, &f32, 0, 0, 1.5, 2, "add with a fourth input came"},
+    {TFM_OP_ADD, 2, {&f32, &f32}, &f32, 0, 0, 0, 3, "attribute cap came with ABI minor 3"},
+    {TFM_OP_ADD, 2, {&f8, &f32}, &f32, 0, 0, 0, 3, "attribute cap came with ABI minor 3"},
+    {TFM_OP_ROLL, 1, {&f32}, &f32, 0, 0, 1.5, 3, "op roll came with ABI minor 3"},
+    {(enum tfm_op)150, 1, {&f32}, &f32, 0, 0, 1.5, 9, "op 150 is not in the list"},
+    {TFM_OP_ADD, 2, {&f32, &foreign}, &f32, 0, 0, 1.5, 9, "dtype 99 is not in the list"},
 };
 
 /* Catches: a node that an old plugin would take for another: the young op, dtype or attribute is not seen,
@@ -36,14 +76,15 @@ static const struct age {
 START_TEST(a_plugin_sees_what_it_can_know)
 {
     const struct age *item = &ages[_i];
-    struct tfm_node node = {.op = item->op, .n_inputs = 3, .n_outputs = 1};
+    struct tfm_node node = {.op = item->op, .n_inputs = item->n_inputs, .n_outputs = 1};
 
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 7; i++)
         node.inputs[i] = item->inputs[i];
     node.outputs[0] = item->output;
     node.attrs.window = item->window;
+    node.attrs.stride = item->stride;
     node.attrs.cap = item->cap;
-    for (uint32_t minor = 0; minor < 4; minor++) {
+    for (uint32_t minor = 0; minor < 5; minor++) {
         char reason[120] = "untouched";
         const int may = tfm__ageing_may_see(minor, &node, reason, sizeof reason);
         ck_assert_msg(may == (minor >= item->needs), "minor %u: %s", (unsigned)minor, reason);

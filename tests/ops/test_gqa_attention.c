@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * gqa_attention: head sizes, groups, cache dtypes, prompts in chunks, many sequences, guards; cases A15,
- * A16, A18, A20, A21. The caches hold NaN wherever nothing was appended: a cell that a row must not see
- * shows, also if its weight is 0. */
+ * gqa_attention, causal over a cache: head sizes, groups, cache dtypes, prompts in chunks, many sequences,
+ * guards; cases A15, A16, A18, A20, A21. Masks and biases are in attention_masks.c. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/ops/trial.h"
+#include "tests/ops/attention.h"
 
 static struct tfm_tensor *q, *k, *v, *k_cache, *v_cache;
-static double scale;
 
 struct heads {
     int64_t h, g, d;
@@ -18,133 +16,21 @@ struct heads {
 static void build(struct trial *t, uint32_t rows, enum tfm_dtype dtype, enum tfm_dtype cache,
                   struct heads n, int64_t slots, int64_t cells, double factor)
 {
-    trial_begin(t, rows, "gqa_attention %s cache %s, %lld/%lld heads of %lld",
-                tfm_dtype_name(dtype), tfm_dtype_name(cache), (long long)n.h, (long long)n.g,
-                (long long)n.d);
-    t->capacity.sequences = (uint32_t)slots;
-    scale = factor != 0 ? factor : 1 / sqrt((double)n.d);
-    q = trial_input(t, "q", dtype, 3, n.h, n.d);
-    k = trial_input(t, "k", dtype, 3, n.g, n.d);
-    v = trial_input(t, "v", dtype, 3, n.g, n.d);
-    k_cache = trial_state(t, "k_cache", cache, slots, cells, n.g, n.d);
-    v_cache = trial_state(t, "v_cache", cache, slots, cells, n.g, n.d);
-    trial_output(t, tfm_op_gqa_attention(t->graph, q, k, v, k_cache, v_cache, factor));
-    memset(t->data[k_cache->id], 0xff, drive_bytes(k_cache, slots));
-    memset(t->data[v_cache->id], 0xff, drive_bytes(v_cache, slots));
-}
+    const struct attention_kind kind = {.dtype = dtype,
+                                        .cache = cache,
+                                        .heads = n.h,
+                                        .groups = n.g,
+                                        .d = n.d,
+                                        .slots = slots,
+                                        .cells = cells,
+                                        .scale = factor};
 
-/* Fresh values for a run. */
-static void refill(struct trial *t, const struct tfm_tensor *tensor, uint64_t seed, double size)
-{
-    for (size_t i = 0; i < trial_count(t, tensor); i++) {
-        const double value = size * (2 * trial_random(seed * 7919 + tensor->id * 104729 + i) - 1);
-        trial_set(t, tensor, i, 1, &value);
-    }
-}
-
-static void refill_all(struct trial *t, uint64_t seed, double size)
-{
-    refill(t, q, seed, size);
-    refill(t, k, seed, size);
-    refill(t, v, seed, size);
-}
-
-static double as_cached(double value)
-{
-    unsigned char bytes[8];
-
-    tfm_dtype_from_f64(k_cache->dtype, &value, bytes, 0, 1);
-    tfm_dtype_to_f64(k_cache->dtype, bytes, 0, 1, &value);
-    return value;
-}
-
-static uint32_t sequence_of(const struct tfm_rows *rows, uint32_t row)
-{
-    uint32_t s = rows->n_seq - 1;
-    while (rows->start[s] > (int32_t)row)
-        s--;
-    return s;
-}
-
-/* Element e of a key or value that row `row` sees in `cell`: from before the run, or of this run. */
-static double seen(const struct trial *trial, const struct tfm_rows *rows, uint32_t s, int64_t cell,
-                   int64_t g, int64_t e, const struct tfm_tensor *fresh,
-                   const struct tfm_tensor *cache)
-{
-    const int64_t G = fresh->shape[1], d = fresh->shape[2];
-
-    if (cell < rows->past[s])
-        return trial->values[cache->id][((rows->slot[s] * cache->shape[1] + cell) * G + g) * d + e];
-    const int64_t row = rows->start[s] + cell - rows->past[s];
-    return as_cached(trial->values[fresh->id][(row * G + g) * d + e]);
-}
-
-static void naive(const struct trial *trial, const struct tfm_rows *rows, double *want)
-{
-    const int64_t heads = q->shape[1], d = q->shape[2], share = heads / k->shape[1];
-
-    for (uint32_t n = 0; n < rows->n; n++) {
-        const uint32_t s = sequence_of(rows, n);
-        const int64_t cells = rows->past[s] + (int32_t)n - rows->start[s] + 1;
-        double *weight = calloc((size_t)cells, sizeof *weight);
-        ck_assert_ptr_nonnull(weight);
-        for (int64_t h = 0; h < heads; h++) {
-            const double *query = trial->values[q->id] + (n * heads + h) * d;
-            double most = -INFINITY, total = 0;
-            for (int64_t c = 0; c < cells; c++) {
-                weight[c] = 0;
-                for (int64_t e = 0; e < d; e++)
-                    weight[c] += query[e] * seen(trial, rows, s, c, h / share, e, k, k_cache);
-                weight[c] *= scale;
-                most = fmax(most, weight[c]);
-            }
-            for (int64_t c = 0; c < cells; c++)
-                total += weight[c] = exp(weight[c] - most);
-            for (int64_t e = 0; e < d; e++) {
-                double sum = 0;
-                for (int64_t c = 0; c < cells; c++)
-                    sum += weight[c] / total * seen(trial, rows, s, c, h / share, e, v, v_cache);
-                want[(n * heads + h) * d + e] = sum;
-            }
-        }
-        free(weight);
-    }
-}
-
-/* Runs, compares, and looks into the caches: the new cells hold k and v, all others their old bits. */
-static void attend(struct trial *t, const struct tfm_rows *rows)
-{
-    const struct tfm_tensor *fresh[] = {k, v}, *caches[] = {k_cache, v_cache};
-    const size_t width = (size_t)(k->shape[1] * k->shape[2]);
-    const size_t cell_bytes = drive_bytes(k_cache, 1) / (size_t)k_cache->shape[1];
-    unsigned char *want[2];
-    double *row = malloc(width * sizeof *row);
-
-    ck_assert_ptr_nonnull(row);
-    for (int i = 0; i < 2; i++) {
-        const size_t bytes = drive_bytes(caches[i], caches[i]->shape[0]);
-        want[i] = malloc(bytes);
-        ck_assert_ptr_nonnull(want[i]);
-        memcpy(want[i], t->data[caches[i]->id], bytes);
-        for (uint32_t n = 0; n < rows->n; n++) {
-            const uint32_t s = sequence_of(rows, n);
-            const int64_t cell = rows->past[s] + (int32_t)n - rows->start[s];
-            trial_get(t, fresh[i], n * width, width, row);
-            tfm_dtype_from_f64(k_cache->dtype, row,
-                               want[i] +
-                                   (size_t)(rows->slot[s] * k_cache->shape[1] + cell) * cell_bytes,
-                               0, width);
-        }
-    }
-    trial_check(t, rows, naive);
-    for (int i = 0; i < 2; i++) {
-        ck_assert_msg(memcmp(want[i], t->data[caches[i]->id],
-                             drive_bytes(caches[i], caches[i]->shape[0])) == 0,
-                      "%s: '%s' is not the old one with %u rows appended", t->what, caches[i]->name,
-                      rows->n);
-        free(want[i]);
-    }
-    free(row);
+    attention_build(t, rows, &kind);
+    q = attention.q;
+    k = attention.k;
+    v = attention.v;
+    k_cache = attention.k_cache;
+    v_cache = attention.v_cache;
 }
 
 static const struct {
@@ -165,12 +51,12 @@ START_TEST(a21_head_sizes)
         build(&t, lengths[l], types[_i % 3].dtype, types[_i % 3].cache, n, 1, 70, 0);
         if (trial_open(&t, l == 1 ? DRIVE_ELEMENT_OFFSETS : 0)) {
             struct tfm_rows rows = trial_rows(lengths[l], 0);
-            refill_all(&t, l, 2);
-            attend(&t, &rows);
+            attention_refill(&t, l, 2);
+            attention_attend(&t, &rows);
             for (int32_t step = 0; step < 2; step++) {
                 rows = trial_rows(1, (int32_t)lengths[l] + step);
-                refill_all(&t, 100 + l + (uint64_t)step, 2);
-                attend(&t, &rows);
+                attention_refill(&t, 100 + l + (uint64_t)step, 2);
+                attention_attend(&t, &rows);
             }
         }
         trial_end(&t);
@@ -189,7 +75,7 @@ START_TEST(largest_heads)
     build(&t, 9, TFM_DTYPE_F32, TFM_DTYPE_F16, n, 1, 9, 0);
     t.may_refuse = 1;
     if (trial_open(&t, 0))
-        attend(&t, &rows);
+        attention_attend(&t, &rows);
     trial_end(&t);
 }
 END_TEST
@@ -225,17 +111,17 @@ START_TEST(a16_empty_sequences)
 
     build(&t, 4, TFM_DTYPE_F32, TFM_DTYPE_F32, n, 4, 10, 0);
     ck_assert(trial_open(&t, 0));
-    refill_all(&t, 1, 1);
-    attend(&t, &rows);
+    attention_refill(&t, 1, 1);
+    attention_attend(&t, &rows);
     static const int32_t all_at_last[] = {0, 0, 0, 0}, none_at_end[] = {0, 2, 4, 4};
     rows.start = all_at_last;
-    attend(&t, &rows);
+    attention_attend(&t, &rows);
     rows.start = none_at_end;
     static const int32_t nothing_past[] = {0, 0, 5, 6};
     rows.past = nothing_past;
-    attend(&t, &rows);
+    attention_attend(&t, &rows);
     rows = (struct tfm_rows){0, 0, 0, NULL, NULL, NULL, NULL};
-    attend(&t, &rows);
+    attention_attend(&t, &rows);
     trial_end(&t);
 }
 END_TEST
@@ -253,14 +139,14 @@ START_TEST(many_sequences)
 
     build(&t, 65, types[_i].dtype, types[_i].cache, n, 5, 40, 0);
     if (trial_open(&t, 0)) {
-        refill_all(&t, 1, 2);
-        attend(&t, &rows);
+        attention_refill(&t, 1, 2);
+        attention_attend(&t, &rows);
         for (int s = 0; s < 5; s++)
             past[s] = (s < 4 ? start[s + 1] : 65) - start[s];
         rows = (struct tfm_rows){5, 5, 0, slot, again, past, NULL};
         for (int step = 0; step < 3; step++) {
-            refill_all(&t, 2 + (uint64_t)step, 2);
-            attend(&t, &rows);
+            attention_refill(&t, 2 + (uint64_t)step, 2);
+            attention_attend(&t, &rows);
             for (int s = 0; s < 5; s++)
                 past[s] += steps[s];
         }
@@ -289,8 +175,8 @@ START_TEST(a18_groups)
         trial_get(&t, t.output, (size_t)i, 1, &y);
         ck_assert_double_eq_tol(y, 10 * (double)(i / n.d % n.h / (n.h / n.g) + 1), 1e-5);
     }
-    refill_all(&t, 5, 1);
-    attend(&t, &rows);
+    attention_refill(&t, 5, 1);
+    attention_attend(&t, &rows);
     trial_end(&t);
 }
 END_TEST
@@ -327,8 +213,8 @@ START_TEST(a20_chunks)
         double *want = malloc(trial_count(&t, t.output) * sizeof *want);
         ck_assert(once && want);
         ck_assert(trial_open(&t, 0));
-        refill_all(&t, 3, 2);
-        attend(&t, &whole);
+        attention_refill(&t, 3, 2);
+        attention_attend(&t, &whole);
         memcpy(once, t.data[t.output->id], bytes);
         for (int i = 0; i < 3; i++) {
             source[i] = malloc(drive_bytes(inputs[i], total));
@@ -344,7 +230,7 @@ START_TEST(a20_chunks)
             for (int i = 0; i < 3; i++)
                 memcpy(t.data[inputs[i]->id], source[i] + drive_bytes(inputs[i], first),
                        drive_bytes(inputs[i], part));
-            attend(&t, &rows);
+            attention_attend(&t, &rows);
             tfm_dtype_to_f64(t.output->dtype, once + first * row, 0, part * row / sizeof(float),
                              want);
             trial_compare(&t, want, part * row / sizeof(float));
@@ -371,14 +257,14 @@ START_TEST(long_context)
     build(&t, 300, TFM_DTYPE_F32, types[_i].cache, n, 1, 603, 0);
     ck_assert(trial_open(&t, 0));
     struct tfm_rows rows = trial_rows(300, 0);
-    refill_all(&t, 1, 1);
-    attend(&t, &rows);
+    attention_refill(&t, 1, 1);
+    attention_attend(&t, &rows);
     rows = trial_rows(300, 300);
-    refill_all(&t, 2, 1);
-    attend(&t, &rows);
+    attention_refill(&t, 2, 1);
+    attention_attend(&t, &rows);
     rows = trial_rows(3, 600);
-    refill_all(&t, 3, 1);
-    attend(&t, &rows);
+    attention_refill(&t, 3, 1);
+    attention_attend(&t, &rows);
     if (trial_is_reference()) {
         const size_t bytes = drive_bytes(t.output, 3);
         unsigned char *bits = malloc(bytes);
@@ -404,15 +290,15 @@ START_TEST(same_rows_again)
     build(&t, 5, TFM_DTYPE_F32, TFM_DTYPE_F16, n, 1, 9, 0);
     ck_assert(trial_open(&t, 0));
     const struct tfm_rows before = trial_rows(2, 0);
-    refill_all(&t, 1, 1);
-    attend(&t, &before);
+    attention_refill(&t, 1, 1);
+    attention_attend(&t, &before);
     for (int again = 0; again < 3; again++) {
         const struct tfm_rows same = trial_rows(5, 2);
-        refill_all(&t, 2, 1);
-        attend(&t, &same);
+        attention_refill(&t, 2, 1);
+        attention_attend(&t, &same);
     }
-    refill_all(&t, 3, 1); /* other values in the same cells */
-    attend(&t, &rows);
+    attention_refill(&t, 3, 1); /* other values in the same cells */
+    attention_attend(&t, &rows);
     trial_end(&t);
 }
 END_TEST
@@ -426,8 +312,8 @@ START_TEST(large_scores)
 
     build(&t, 33, TFM_DTYPE_F32, TFM_DTYPE_F32, n, 1, 33, 0);
     ck_assert(trial_open(&t, 0));
-    refill_all(&t, 1, 400);
-    attend(&t, &rows);
+    attention_refill(&t, 1, 400);
+    attention_attend(&t, &rows);
     trial_end(&t);
 }
 END_TEST
@@ -442,8 +328,8 @@ START_TEST(given_scale)
 
     build(&t, 7, TFM_DTYPE_F32, TFM_DTYPE_F32, n, 1, 7, scales[_i]);
     ck_assert(trial_open(&t, 0));
-    refill_all(&t, 1, 2);
-    attend(&t, &rows);
+    attention_refill(&t, 1, 2);
+    attention_attend(&t, &rows);
     trial_end(&t);
 }
 END_TEST
@@ -575,4 +461,5 @@ void tfm__cases_gqa_attention(Suite *suite)
     tcase_add_loop_test(rule, refusals, 0, 11);
     tcase_add_test(rule, refused_caches);
     tcase_add_test(rule, attributes);
+    attention_mask_cases(suite);
 }

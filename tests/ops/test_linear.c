@@ -9,8 +9,9 @@ static struct tfm_tensor *x, *weight, *bias;
 static void naive(const struct trial *trial, const struct tfm_rows *rows, double *want)
 {
     const int64_t in = weight->shape[1], out = weight->shape[0];
+    const int64_t vectors = rows->n * tfm_tensor_row_elements(x) / in;
 
-    for (uint32_t n = 0; n < rows->n; n++) {
+    for (int64_t n = 0; n < vectors; n++) {
         for (int64_t o = 0; o < out; o++) {
             double sum = bias ? trial->values[bias->id][o] : 0;
             for (int64_t i = 0; i < in; i++)
@@ -45,6 +46,48 @@ START_TEST(ragged)
         trial_check_rows(&t, naive);
         trial_end(&t);
     }
+}
+END_TEST
+
+/* Fault: extents between the rows and the last are left out of the count. */
+START_TEST(more_extents)
+{
+    static const enum tfm_dtype dtypes[] = {TFM_DTYPE_F32, TFM_DTYPE_Q4_1, TFM_DTYPE_F64};
+    const enum tfm_dtype real = dtypes[_i] == TFM_DTYPE_F64 ? TFM_DTYPE_F64 : TFM_DTYPE_F32;
+
+    for (int rank = 3; rank <= 4; rank++) {
+        struct trial t;
+        trial_begin(&t, 33, "linear %s rank %d", tfm_dtype_name(dtypes[_i]), rank);
+        x = rank == 3 ? trial_input(&t, "x", real, 3, 5, 32)
+                      : trial_input_4(&t, "x", real, 2, 3, 32);
+        weight = trial_parameter(&t, "weight", dtypes[_i], 2, 7, 32);
+        bias = trial_parameter(&t, "bias", real, 1, 7, 0);
+        trial_output(&t, tfm_op_linear(t.graph, x, weight, bias));
+        ck_assert_int_eq(t.output->rank, rank);
+        ck_assert_int_eq(t.output->shape[rank - 1], 7);
+        ck_assert_int_eq(t.output->shape[1], x->shape[1]);
+        trial_check_rows(&t, naive);
+        trial_end(&t);
+    }
+}
+END_TEST
+
+/* Fault: the weight is taken as [in, out]. W is not square, so such a one does not even fit; and with a
+ * square W that is not symmetric the values differ: y = x W^T, not x W. */
+START_TEST(not_transposed)
+{
+    static const double row[] = {1, 10, 100}, w[] = {1, 2, 3, 4, 5, 6}, want[] = {321, 654};
+    static const double square[] = {1, 2, 3, 4, 5, 6, 7, 8, 9}, want_square[] = {321, 654, 987};
+    const struct tfm_rows rows = trial_rows(1, 0);
+    struct trial t;
+
+    build(&t, 1, TFM_DTYPE_F32, 3, _i ? 3 : 2, 0);
+    trial_set(&t, x, 0, 3, row);
+    trial_set(&t, weight, 0, _i ? 9 : 6, _i ? square : w);
+    ck_assert(trial_open(&t, 0));
+    trial_run(&t, &rows, TFM_STATUS_OK);
+    trial_expect(&t, _i ? want_square : want, _i ? 3 : 2, 1e-4);
+    trial_end(&t);
 }
 END_TEST
 
@@ -202,6 +245,10 @@ START_TEST(refusals)
          "linear|'x' [N, 3]|'weight' [5, 4]"},
         {TFM_DTYPE_F32, TFM_DTYPE_F32, TFM_DTYPE_I32, 3, 4, 4, 5, 0, TFM_STATUS_SHAPE,
          "[N, 4, 2]|[5, 4]"},
+        {TFM_DTYPE_F32, TFM_DTYPE_F32, TFM_DTYPE_I32, 1, 4, 4, 5, 0, TFM_STATUS_SHAPE,
+         "'x' [N] f32"},
+        {TFM_DTYPE_F32, TFM_DTYPE_F32, TFM_DTYPE_I32, 2, 3, 5, 3, 0, TFM_STATUS_SHAPE,
+         "'x' [N, 3]|'weight' [3, 5]"},
         {TFM_DTYPE_F32, TFM_DTYPE_F32, TFM_DTYPE_F32, 2, 4, 4, 5, 4, TFM_STATUS_SHAPE,
          "'bias' [4]|[5, 4]"},
         {TFM_DTYPE_F16, TFM_DTYPE_F32, TFM_DTYPE_I32, 2, 4, 4, 5, 0, TFM_STATUS_DTYPE, "f16"},
@@ -228,11 +275,13 @@ void tfm__cases_linear(Suite *suite)
     TCase *tcase = trial_tcase(suite, "linear");
 
     tcase_add_loop_test(tcase, ragged, 0, 6);
+    tcase_add_loop_test(tcase, more_extents, 0, 3);
+    tcase_add_loop_test(tcase, not_transposed, 0, 2);
     tcase_add_loop_test(tcase, dtypes, 0, TFM_DTYPE_COUNT);
     tcase_add_loop_test(tcase, model_shapes, 0, 3);
     tcase_add_test(tcase, a01_output_is_not_read);
     tcase_add_loop_test(tcase, a03_row_i_is_i, 0, 5);
     tcase_add_test(tcase, a04_element_offsets);
     tcase_add_loop_test(tcase, block_extremes, 0, 3);
-    tcase_add_loop_test(trial_rule_tcase(suite, "linear rule"), refusals, 0, 8);
+    tcase_add_loop_test(trial_rule_tcase(suite, "linear rule"), refusals, 0, 10);
 }

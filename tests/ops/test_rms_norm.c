@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * rms_norm: every float dtype, odd widths, in place, guards, offsets; case A08. */
+ * rms_norm: every float dtype, odd widths, ranks, in place, guards, offsets; case A08. */
 #include <math.h>
+#include <string.h>
 
 #include "tests/ops/trial.h"
 
@@ -11,9 +12,10 @@ static double eps;
 
 static void naive(const struct trial *trial, const struct tfm_rows *rows, double *want)
 {
-    const int64_t width = x->shape[1];
+    const int64_t width = x->shape[x->rank - 1];
+    const int64_t vectors = rows->n * tfm_tensor_row_elements(x) / width;
 
-    for (uint32_t n = 0; n < rows->n; n++) {
+    for (int64_t n = 0; n < vectors; n++) {
         const double *row = trial->values[x->id] + n * width;
         double squares = 0;
         for (int64_t i = 0; i < width; i++)
@@ -30,6 +32,7 @@ static void build(struct trial *t, uint32_t rows, enum tfm_dtype dtype, int64_t 
 
     trial_begin(t, rows, "rms_norm %s [N, %lld] eps %g", tfm_dtype_name(dtype), (long long)width,
                 e);
+    t->row_tolerance = 1e-5;
     eps = e;
     x = trial_input(t, "x", dtype, 2, width, 0);
     scale = trial_parameter(t, "gamma", real, 1, width, 0);
@@ -54,6 +57,74 @@ START_TEST(widths)
         trial_check_rows(&t, naive);
         trial_end(&t);
     }
+}
+END_TEST
+
+/* Fault: a row of [N, H, d] is normed over all of its heads (query and key norms are per head). */
+START_TEST(last_extent_only)
+{
+    struct trial t;
+
+    trial_begin(&t, 33, "rms_norm %s [N, 3, 7]", tfm_dtype_name(dtypes[_i]));
+    eps = 1e-6;
+    x = trial_input(&t, "x", dtypes[_i], 3, 3, 7);
+    scale = trial_parameter(&t, "gamma",
+                            dtypes[_i] == TFM_DTYPE_F64 ? TFM_DTYPE_F64 : TFM_DTYPE_F32, 1, 7, 0);
+    trial_output(&t, tfm_op_rms_norm(t.graph, x, scale, eps));
+    trial_check_rows(&t, naive);
+    trial_end(&t);
+}
+END_TEST
+
+/* Fault: a mean is taken away, the length is made 1, eps 0 is refused, or the sign of x is lost.
+ * [1, 3], eps 0: the mean square of the result is 1 and its length sqrt 2. A thousandth of it with eps
+ * 1e-5: mean square 5e-6, so 0.57735 of it. */
+START_TEST(worked_example)
+{
+    static const double small = 0.57735026918962576, root = 2.2360679774997897;
+    static const struct {
+        double x[2], eps, factor;
+    } lines[] = {
+        {{1, 3}, 0, 1}, {{-1, -3}, 0, -1}, {{1e-3, 3e-3}, 1e-5, small}, {{1e-3, 3e-3}, 0, 1}};
+    const struct tfm_rows rows = trial_rows(1, 0);
+
+    for (size_t l = 0; l < sizeof lines / sizeof *lines; l++) {
+        const double want[] = {lines[l].factor / root, lines[l].factor * 3 / root};
+        struct trial t;
+        build(&t, 1, TFM_DTYPE_F32, 2, lines[l].eps);
+        trial_set_all(&t, scale, 1);
+        trial_set(&t, x, 0, 2, lines[l].x);
+        ck_assert(trial_open(&t, 0));
+        trial_run(&t, &rows, TFM_STATUS_OK);
+        trial_expect(&t, want, 2, 1e-6);
+        trial_end(&t);
+    }
+}
+END_TEST
+
+/* Fault: one row reads another. A change of row 1 leaves the bits of rows 0 and 2. */
+START_TEST(rows_alone)
+{
+    const struct tfm_rows rows = trial_rows(3, 0);
+    unsigned char before[3 * 33 * 8], after[3 * 33 * 8];
+    struct trial t;
+
+    build(&t, 3, dtypes[_i], 33, 1e-5);
+    const size_t row = drive_bytes(x, 1);
+    if (trial_open(&t, 0)) {
+        trial_run(&t, &rows, TFM_STATUS_OK);
+        memcpy(before, t.data[t.output->id], 3 * row);
+        for (size_t i = 33; i < 66; i++) {
+            const double v = 100 * trial_random(i);
+            trial_set(&t, x, i, 1, &v);
+        }
+        trial_run(&t, &rows, TFM_STATUS_OK);
+        memcpy(after, t.data[t.output->id], 3 * row);
+        ck_assert_int_eq(memcmp(before, after, row), 0);
+        ck_assert_int_ne(memcmp(before + row, after + row, row), 0);
+        ck_assert_int_eq(memcmp(before + 2 * row, after + 2 * row, row), 0);
+    }
+    trial_end(&t);
 }
 END_TEST
 
@@ -121,6 +192,7 @@ START_TEST(refusals)
          "rms_norm|'x' [N, 4]|'gamma' [5]"},
         {TFM_DTYPE_F32, TFM_DTYPE_F32, 3, 1, 4, 1e-5, TFM_STATUS_SHAPE, "[N, 4, 2]"},
         {TFM_DTYPE_F32, TFM_DTYPE_F32, 2, 2, 4, 1e-5, TFM_STATUS_SHAPE, "'gamma' [4, 3]"},
+        {TFM_DTYPE_F32, TFM_DTYPE_F32, 1, 1, 4, 1e-5, TFM_STATUS_SHAPE, "'x' [N] f32"},
         {TFM_DTYPE_F16, TFM_DTYPE_F16, 2, 1, 4, 1e-5, TFM_STATUS_DTYPE, "'gamma' [4] f16"},
         {TFM_DTYPE_F64, TFM_DTYPE_F32, 2, 1, 4, 1e-5, TFM_STATUS_DTYPE, "f64|f32"},
         {TFM_DTYPE_F32, TFM_DTYPE_F32, 2, 1, 4, -1, TFM_STATUS_INVALID_ARGUMENT, "eps"},
@@ -142,7 +214,10 @@ void tfm__cases_rms_norm(Suite *suite)
     TCase *tcase = trial_tcase(suite, "rms_norm");
 
     tcase_add_loop_test(tcase, widths, 0, 4);
+    tcase_add_loop_test(tcase, last_extent_only, 0, 4);
+    tcase_add_test(tcase, worked_example);
+    tcase_add_loop_test(tcase, rows_alone, 0, 4);
     tcase_add_loop_test(tcase, a08_large_values, 0, 4);
     tcase_add_test(tcase, eps_place);
-    tcase_add_loop_test(trial_rule_tcase(suite, "rms_norm rule"), refusals, 0, 8);
+    tcase_add_loop_test(trial_rule_tcase(suite, "rms_norm rule"), refusals, 0, 9);
 }

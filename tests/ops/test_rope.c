@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * rope: both pairings, partial rotation, every float dtype, in place, guards, offsets; cases A10, A12. */
+ * rope: both pairings, both layouts, partial rotation, every float dtype, in place, guards, offsets; cases
+ * A10, A12. */
 #include <complex.h>
 #include <math.h>
 
@@ -13,13 +14,16 @@ static enum tfm_rope_style style;
 /* Each pair as a complex number times cos + i sin. */
 static void naive(const struct trial *trial, const struct tfm_rows *rows, double *want)
 {
-    const int64_t heads = x->shape[1], d = x->shape[2], pairs = table->shape[1];
+    const int64_t heads = x->shape[1], d = x->shape[x->rank - 1], pairs = table->shape[1];
+    const int64_t tokens = x->rank == 4 ? x->shape[2] : 1;
 
-    for (int64_t h = 0; h < rows->n * heads; h++) {
+    for (int64_t vector = 0; vector < rows->n * heads * tokens; vector++) {
+        const int64_t row = vector / (heads * tokens), token = vector % tokens;
+        const int64_t place = pos->extent == TFM_EXTENT_FIXED ? token : row * tokens + token;
         const double *angles =
-            trial->values[table->id] + (int64_t)trial->values[pos->id][h / heads] * pairs * 2;
-        const double *in = trial->values[x->id] + h * d;
-        double *out = want + h * d;
+            trial->values[table->id] + (int64_t)trial->values[pos->id][place] * pairs * 2;
+        const double *in = trial->values[x->id] + vector * d;
+        double *out = want + vector * d;
         for (int64_t e = 0; e < d; e++)
             out[e] = in[e];
         for (int64_t i = 0; i < pairs; i++) {
@@ -33,7 +37,30 @@ static void naive(const struct trial *trial, const struct tfm_rows *rows, double
     }
 }
 
+static void fill_table(struct trial *t)
+{
+    const int64_t pairs = table->shape[1];
+
+    for (int64_t p = 0; p < table->shape[0]; p++) {
+        for (int64_t i = 0; i < pairs; i++) {
+            const double angle = (double)p * pow(10000, -(double)i / (double)pairs);
+            const double cs[] = {cos(angle), sin(angle)};
+            trial_set(t, table, (size_t)((p * pairs + i) * 2), 2, cs);
+        }
+    }
+}
+
 /* Positions run through the table in a scattered order. */
+static void scatter_positions(struct trial *t)
+{
+    const int64_t positions = table->shape[0];
+
+    for (size_t n = 0; n < trial_count(t, pos); n++) {
+        const double p = (double)(((int64_t)n * 37 + positions - 1) % positions);
+        trial_set(t, pos, n, 1, &p);
+    }
+}
+
 static void build(struct trial *t, uint32_t rows, enum tfm_dtype dtype, enum tfm_rope_style pairing,
                   int64_t heads, int64_t d, int64_t rotated, int64_t positions)
 {
@@ -46,17 +73,27 @@ static void build(struct trial *t, uint32_t rows, enum tfm_dtype dtype, enum tfm
     table = trial_buffer(t, "table", dtype == TFM_DTYPE_F64 ? dtype : TFM_DTYPE_F32, 3, positions,
                          rotated / 2, 2);
     trial_output(t, tfm_op_rope(t->graph, x, pos, table, pairing));
-    for (int64_t p = 0; p < positions; p++) {
-        for (int64_t i = 0; i < rotated / 2; i++) {
-            const double angle = (double)p * pow(10000, -2.0 * (double)i / (double)rotated);
-            const double cs[] = {cos(angle), sin(angle)};
-            trial_set(t, table, (size_t)((p * (rotated / 2) + i) * 2), 2, cs);
-        }
-    }
-    for (uint32_t n = 0; n < rows; n++) {
-        const double p = (double)((n * 37 + positions - 1) % positions);
-        trial_set(t, pos, n, 1, &p);
-    }
+    fill_table(t);
+    scatter_positions(t);
+}
+
+/* x [N, H, T, d]; pos [N, T], or [T] for all rows. */
+static void build_heads_first(struct trial *t, uint32_t rows, enum tfm_dtype dtype,
+                              enum tfm_rope_style pairing, int64_t heads, int64_t tokens, int64_t d,
+                              int64_t rotated, int shared)
+{
+    trial_begin(t, rows, "rope %s %s [N, %lld, %lld, %lld] r %lld pos %s", tfm_dtype_name(dtype),
+                pairing == TFM_ROPE_HALVES ? "halves" : "adjacent", (long long)heads,
+                (long long)tokens, (long long)d, (long long)rotated, shared ? "[T]" : "[N, T]");
+    style = pairing;
+    x = trial_input_4(t, "x", dtype, heads, tokens, d);
+    pos = shared ? trial_buffer(t, "pos", TFM_DTYPE_I32, 1, tokens, 0, 0)
+                 : trial_input(t, "pos", TFM_DTYPE_I32, 2, tokens, 0);
+    table = trial_buffer(t, "table", dtype == TFM_DTYPE_F64 ? dtype : TFM_DTYPE_F32, 3, 41,
+                         rotated / 2, 2);
+    trial_output(t, tfm_op_rope_layout(t->graph, x, pos, table, pairing, TFM_ROPE_HEADS_FIRST));
+    fill_table(t);
+    scatter_positions(t);
 }
 
 /* Fault: a pair of the wrong elements, the rest of a head turned or left out, a head or row at the wrong
@@ -65,8 +102,8 @@ START_TEST(sizes)
 {
     static const struct {
         int64_t heads, d, rotated;
-    } rows[] = {{1, 2, 2},   {3, 3, 2},   {1, 7, 6},     {9, 64, 64},  {3, 64, 32},
-                {2, 31, 30}, {1, 33, 32}, {5, 65, 64},   {3, 48, 48},  {2, 80, 80},
+    } rows[] = {{1, 2, 2},   {3, 4, 2},   {1, 8, 6},     {9, 64, 64},  {3, 64, 32},
+                {2, 32, 30}, {1, 34, 32}, {5, 66, 64},   {3, 48, 48},  {2, 80, 80},
                 {3, 80, 20}, {1, 96, 2},  {1, 128, 128}, {1, 576, 576}};
 
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
@@ -76,6 +113,92 @@ START_TEST(sizes)
         trial_check_rows(&t, naive);
         trial_end(&t);
     }
+}
+END_TEST
+
+/* Fault: token and head change places, the positions of another row are read, or those of all rows are
+ * taken for those of the first. */
+START_TEST(heads_first)
+{
+    static const struct {
+        int64_t heads, tokens, d, rotated;
+    } rows[] = {{1, 1, 2, 2}, {3, 7, 4, 2}, {2, 5, 64, 64}, {9, 3, 34, 32}, {1, 31, 6, 6}};
+
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        struct trial t;
+        build_heads_first(&t, 9, dtypes[_i / 4], (enum tfm_rope_style)(_i / 2 % 2), rows[r].heads,
+                          rows[r].tokens, rows[r].d, rows[r].rotated, _i % 2);
+        trial_check_rows(&t, naive);
+        trial_end(&t);
+    }
+}
+END_TEST
+
+/* Fault: the two layouts are not the same rotation: [B, T, H, d] as B T rows and [B, H, T, d] as B rows
+ * hold the same numbers, transposed. */
+START_TEST(layouts_agree)
+{
+    enum { B = 3, H = 2, T = 5, D = 8 };
+    const struct tfm_rows many = trial_rows(B * T, 0), few = trial_rows(B, 0);
+    struct trial flat, first;
+    double row[B * T * H * D], heads[B * H * T * D];
+
+    build(&flat, B * T, TFM_DTYPE_F32, TFM_ROPE_HALVES, H, D, D, 41);
+    ck_assert(trial_open(&flat, 0));
+    trial_run(&flat, &many, TFM_STATUS_OK);
+    trial_get(&flat, flat.output, 0, B * T * H * D, row);
+    struct tfm_tensor *flat_x = x, *flat_pos = pos;
+    build_heads_first(&first, B, TFM_DTYPE_F32, TFM_ROPE_HALVES, H, T, D, D, 0);
+    for (size_t v = 0; v < B * T * H; v++) {
+        const size_t b = v / (T * H), t = v / H % T, h = v % H;
+        double vector[D], p;
+        trial_get(&flat, flat_x, v * D, D, vector);
+        trial_set(&first, x, ((b * H + h) * T + t) * D, D, vector);
+        trial_get(&flat, flat_pos, b * T + t, 1, &p);
+        trial_set(&first, pos, b * T + t, 1, &p);
+    }
+    if (trial_open(&first, 0)) {
+        trial_run(&first, &few, TFM_STATUS_OK);
+        trial_get(&first, first.output, 0, B * H * T * D, heads);
+        for (size_t v = 0; v < B * T * H; v++) {
+            const size_t b = v / (T * H), t = v / H % T, h = v % H;
+            for (size_t e = 0; e < D; e++)
+                ck_assert_double_eq_tol(row[v * D + e], heads[((b * H + h) * T + t) * D + e], 1e-6);
+        }
+    }
+    trial_end(&flat);
+    trial_end(&first);
+}
+END_TEST
+
+/* Fault: a score depends on more than the difference of the positions. q = [1,2,3,4] and k = [4,3,2,1],
+ * d = 4, theta 10000, at distances 0..7; not monotone. */
+START_TEST(difference_only)
+{
+    static const double q[] = {1, 2, 3, 4}, k[] = {4, 3, 2, 1};
+    static const double want[] = {20, 19.6599, 10.4830, 0.9512, -0.1285, 8.2794, 18.4865, 21.1492};
+    static const int starts[] = {0, 1, 11, 4000, 8184};
+    const struct tfm_rows rows = trial_rows(9, 0);
+    const int start = starts[_i];
+    double y[36];
+    struct trial t;
+
+    build(&t, 9, TFM_DTYPE_F32, TFM_ROPE_ADJACENT, 1, 4, 4, 8192);
+    for (size_t n = 0; n < 9; n++) { /* row 0 is q, rows 1..8 are k at distances 0..7 */
+        const double p = n == 0 ? start : start + (double)n - 1;
+        trial_set(&t, pos, n, 1, &p);
+        trial_set(&t, x, 4 * n, 4, n == 0 ? q : k);
+    }
+    ck_assert(trial_open(&t, 0));
+    trial_run(&t, &rows, TFM_STATUS_OK);
+    trial_get(&t, t.output, 0, 36, y);
+    for (int n = 0; n < 8; n++) {
+        double score = 0;
+        for (int e = 0; e < 4; e++)
+            score += y[e] * y[4 * (n + 1) + e];
+        ck_assert_msg(fabs(score - want[n]) <= 1e-4, "from %d over %d: %g", start, n, score);
+    }
+    trial_end(&t);
 }
 END_TEST
 
@@ -137,7 +260,26 @@ START_TEST(position_out_of_range)
     if (trial_is_reference()) {
         trial_set(&t, pos, 1, 1, &bad[_i]);
         ck_assert(trial_open(&t, 0));
-        trial_run(&t, &rows, TFM_STATUS_OUT_OF_RANGE);
+        /* past its end the table is full; before its start there is nothing */
+        trial_run(&t, &rows, _i ? TFM_STATUS_CONTEXT_FULL : TFM_STATUS_OUT_OF_RANGE);
+    }
+    trial_end(&t);
+}
+END_TEST
+
+/* Fault: the positions of a later row or token are not looked at. */
+START_TEST(heads_first_out_of_range)
+{
+    const struct tfm_rows rows = trial_rows(2, 0);
+    const double bad = 41;
+    struct trial t;
+
+    build_heads_first(&t, 2, TFM_DTYPE_F32, TFM_ROPE_HALVES, 1, 3, 4, 4, _i);
+    ck_assert(pos->limit == 41 && pos->is_position);
+    if (trial_is_reference()) {
+        trial_set(&t, pos, _i ? 2 : 5, 1, &bad);
+        ck_assert(trial_open(&t, 0));
+        trial_run(&t, &rows, TFM_STATUS_CONTEXT_FULL);
     }
     trial_end(&t);
 }
@@ -153,6 +295,12 @@ START_TEST(attributes)
     ck_assert_int_eq(attrs->heads, 3);
     ck_assert_int_eq(attrs->head_dim, 8);
     ck_assert_int_eq(attrs->rope_style, TFM_ROPE_HALVES);
+    ck_assert_int_eq(attrs->rope_layout, TFM_ROPE_ROWS);
+    trial_end(&t);
+    build_heads_first(&t, 2, TFM_DTYPE_F32, TFM_ROPE_ADJACENT, 3, 5, 8, 4, 0);
+    attrs = &tfm_graph_node(t.graph, 0)->attrs;
+    ck_assert(attrs->heads == 3 && attrs->head_dim == 8);
+    ck_assert_int_eq(attrs->rope_layout, TFM_ROPE_HEADS_FIRST);
     trial_end(&t);
 }
 END_TEST
@@ -163,39 +311,73 @@ START_TEST(refusals)
     static const struct {
         enum tfm_dtype x, pos, table;
         int rank, pos_rank, table_rank;
-        int64_t pairs, last;
-        int style;
+        int64_t d, pairs, last;
+        int style, layout;
         enum tfm_status status;
         const char *words;
     } rows[] = {
-        {TFM_DTYPE_F32, TFM_DTYPE_I32, TFM_DTYPE_F32, 3, 1, 3, 4, 2, 0, TFM_STATUS_SHAPE,
-         "rope|'x' [N, 3, 7]|'table' [9, 4, 2]"},
-        {TFM_DTYPE_F32, TFM_DTYPE_I32, TFM_DTYPE_F32, 2, 1, 3, 1, 2, 0, TFM_STATUS_SHAPE,
+        {TFM_DTYPE_F32, TFM_DTYPE_I32, TFM_DTYPE_F32, 3, 1, 3, 8, 5, 2, 0, 0, TFM_STATUS_SHAPE,
+         "rope|'x' [N, 3, 8]|'table' [9, 5, 2]"},
+        {TFM_DTYPE_F32, TFM_DTYPE_I32, TFM_DTYPE_F32, 3, 1, 3, 7, 3, 2, 0, 0, TFM_STATUS_SHAPE,
+         "even|'x' [N, 3, 7]|'table' [9, 3, 2]"},
+        {TFM_DTYPE_F32, TFM_DTYPE_I32, TFM_DTYPE_F32, 3, 1, 3, 1, 1, 2, 0, 0, TFM_STATUS_SHAPE,
+         "even|'x' [N, 3, 1]"},
+        {TFM_DTYPE_F32, TFM_DTYPE_I32, TFM_DTYPE_F32, 2, 1, 3, 8, 1, 2, 0, 0, TFM_STATUS_SHAPE,
          "'x' [N, 3]"},
-        {TFM_DTYPE_F32, TFM_DTYPE_I32, TFM_DTYPE_F32, 3, 2, 3, 3, 2, 0, TFM_STATUS_SHAPE,
-         "'pos' [N, 1]"},
-        {TFM_DTYPE_F32, TFM_DTYPE_I32, TFM_DTYPE_F32, 3, 1, 2, 3, 2, 0, TFM_STATUS_SHAPE,
+        {TFM_DTYPE_F32, TFM_DTYPE_I32, TFM_DTYPE_F32, 3, 2, 3, 8, 3, 2, 0, 0, TFM_STATUS_SHAPE,
+         "'pos' [N, 5]"},
+        {TFM_DTYPE_F32, TFM_DTYPE_I32, TFM_DTYPE_F32, 4, 1, 3, 8, 3, 2, 0, 0, TFM_STATUS_SHAPE,
+         "'x' [N, 3, 5, 8]"},
+        {TFM_DTYPE_F32, TFM_DTYPE_I32, TFM_DTYPE_F32, 4, 1, 3, 8, 3, 2, 0, 1, TFM_STATUS_SHAPE,
+         "[N, T]|'x' [N, 3, 5, 8]|'pos' [N] "},
+        {TFM_DTYPE_F32, TFM_DTYPE_I32, TFM_DTYPE_F32, 4, 3, 3, 8, 3, 2, 0, 1, TFM_STATUS_SHAPE,
+         "[N, T]|'x' [N, 3, 5, 8]|'pos' [N, 5, 2] "},
+        {TFM_DTYPE_F32, TFM_DTYPE_I32, TFM_DTYPE_F32, 3, 2, 3, 8, 3, 2, 0, 1, TFM_STATUS_SHAPE,
+         "[N, H, T, d]|'x' [N, 3, 8]"},
+        {TFM_DTYPE_F32, TFM_DTYPE_I32, TFM_DTYPE_F32, 4, 2, 3, 7, 3, 2, 0, 1, TFM_STATUS_SHAPE,
+         "even|'x' [N, 3, 5, 7]"},
+        {TFM_DTYPE_F32, TFM_DTYPE_I32, TFM_DTYPE_F32, 3, 1, 2, 8, 3, 2, 0, 0, TFM_STATUS_SHAPE,
          "'table' [9, 3]"},
-        {TFM_DTYPE_F32, TFM_DTYPE_I32, TFM_DTYPE_F32, 3, 1, 3, 3, 3, 0, TFM_STATUS_SHAPE,
+        {TFM_DTYPE_F32, TFM_DTYPE_I32, TFM_DTYPE_F32, 3, 1, 3, 8, 3, 3, 0, 0, TFM_STATUS_SHAPE,
          "'table' [9, 3, 3]"},
-        {TFM_DTYPE_F32, TFM_DTYPE_F32, TFM_DTYPE_F32, 3, 1, 3, 3, 2, 0, TFM_STATUS_DTYPE,
+        {TFM_DTYPE_F32, TFM_DTYPE_F32, TFM_DTYPE_F32, 3, 1, 3, 8, 3, 2, 0, 0, TFM_STATUS_DTYPE,
          "'pos' [N] f32"},
-        {TFM_DTYPE_F16, TFM_DTYPE_I32, TFM_DTYPE_F16, 3, 1, 3, 3, 2, 0, TFM_STATUS_DTYPE,
+        {TFM_DTYPE_F16, TFM_DTYPE_I32, TFM_DTYPE_F16, 3, 1, 3, 8, 3, 2, 0, 0, TFM_STATUS_DTYPE,
          "'table' [9, 3, 2] f16"},
-        {TFM_DTYPE_F64, TFM_DTYPE_I32, TFM_DTYPE_F32, 3, 1, 3, 3, 2, 0, TFM_STATUS_DTYPE,
+        {TFM_DTYPE_F64, TFM_DTYPE_I32, TFM_DTYPE_F32, 3, 1, 3, 8, 3, 2, 0, 0, TFM_STATUS_DTYPE,
          "f64|f32"},
-        {TFM_DTYPE_F32, TFM_DTYPE_I32, TFM_DTYPE_F32, 3, 1, 3, 3, 2, 2, TFM_STATUS_INVALID_ARGUMENT,
-         "rope_style"},
+        {TFM_DTYPE_F32, TFM_DTYPE_I32, TFM_DTYPE_F32, 3, 1, 3, 8, 3, 2, 2, 0,
+         TFM_STATUS_INVALID_ARGUMENT, "rope_style"},
+        {TFM_DTYPE_F32, TFM_DTYPE_I32, TFM_DTYPE_F32, 3, 1, 3, 8, 3, 2, 0, 2,
+         TFM_STATUS_INVALID_ARGUMENT, "rope_layout"},
     };
     struct trial t;
 
     trial_begin(&t, 4, "rope refusal %d", _i);
-    x = trial_input(&t, "x", rows[_i].x, rows[_i].rank, 3, 7);
-    pos = trial_input(&t, "pos", rows[_i].pos, rows[_i].pos_rank, 1, 0);
+    x = rows[_i].rank == 4 ? trial_input_4(&t, "x", rows[_i].x, 3, 5, rows[_i].d)
+                           : trial_input(&t, "x", rows[_i].x, rows[_i].rank, 3, rows[_i].d);
+    pos = trial_input(&t, "pos", rows[_i].pos, rows[_i].pos_rank, 5, 2);
     table = trial_buffer(&t, "table", rows[_i].table, rows[_i].table_rank, 9, rows[_i].pairs,
                          rows[_i].last);
-    ck_assert_ptr_null(tfm_op_rope(t.graph, x, pos, table, (enum tfm_rope_style)rows[_i].style));
+    ck_assert_ptr_null(tfm_op_rope_layout(t.graph, x, pos, table,
+                                          (enum tfm_rope_style)rows[_i].style,
+                                          (enum tfm_rope_layout)rows[_i].layout));
     trial_refused(&t, rows[_i].status, rows[_i].words);
+}
+END_TEST
+
+/* Fault: positions of another number of tokens are read past their end. */
+START_TEST(refused_positions)
+{
+    struct trial t;
+
+    trial_begin(&t, 4, "rope positions [6] for T = 5");
+    x = trial_input_4(&t, "x", TFM_DTYPE_F32, 3, 5, 8);
+    pos = trial_buffer(&t, "pos", TFM_DTYPE_I32, 1, 6, 0, 0);
+    table = trial_buffer(&t, "table", TFM_DTYPE_F32, 3, 9, 4, 2);
+    ck_assert_ptr_null(
+        tfm_op_rope_layout(t.graph, x, pos, table, TFM_ROPE_HALVES, TFM_ROPE_HEADS_FIRST));
+    trial_refused(&t, TFM_STATUS_SHAPE, "[N, T]|'x' [N, 3, 5, 8]|'pos' [6] i32");
 }
 END_TEST
 
@@ -204,9 +386,14 @@ void tfm__cases_rope(Suite *suite)
     TCase *tcase = trial_tcase(suite, "rope"), *rule = trial_rule_tcase(suite, "rope rule");
 
     tcase_add_loop_test(tcase, sizes, 0, 8);
+    tcase_add_loop_test(tcase, heads_first, 0, 16);
+    tcase_add_test(tcase, layouts_agree);
+    tcase_add_loop_test(tcase, difference_only, 0, 5);
     tcase_add_loop_test(tcase, a10_worked_example, 0, 2);
     tcase_add_test(tcase, a12_neighbouring_positions);
     tcase_add_loop_test(tcase, position_out_of_range, 0, 3);
+    tcase_add_loop_test(tcase, heads_first_out_of_range, 0, 2);
     tcase_add_test(rule, attributes);
-    tcase_add_loop_test(rule, refusals, 0, 9);
+    tcase_add_loop_test(rule, refusals, 0, 17);
+    tcase_add_test(rule, refused_positions);
 }

@@ -48,6 +48,20 @@ START_TEST(lengths)
 }
 END_TEST
 
+/* Fault: extents beyond the second are left out of the count. */
+START_TEST(more_extents)
+{
+    struct trial t;
+
+    trial_begin(&t, 33, "swiglu %s [N, 3, 7]", tfm_dtype_name(dtypes[_i]));
+    gate = trial_input(&t, "gate", dtypes[_i], 3, 3, 7);
+    up = trial_input(&t, "up", dtypes[_i], 3, 3, 7);
+    trial_output(&t, tfm_op_swiglu(t.graph, gate, up));
+    trial_check_rows(&t, naive);
+    trial_end(&t);
+}
+END_TEST
+
 /* A09. Fault: exp overflows and gives NaN, or the far tails are not 0 and the identity. */
 START_TEST(a09_far_gates)
 {
@@ -105,7 +119,7 @@ START_TEST(refusals)
     } rows[] = {
         {TFM_DTYPE_F32, TFM_DTYPE_F32, 2, 3, 4, TFM_STATUS_SHAPE,
          "swiglu|'gate' [N, 3]|'up' [N, 4]"},
-        {TFM_DTYPE_F32, TFM_DTYPE_F32, 3, 3, 3, TFM_STATUS_SHAPE, "[N, 3, 2]"},
+        {TFM_DTYPE_F32, TFM_DTYPE_F32, 3, 3, 4, TFM_STATUS_SHAPE, "[N, 3, 2]|[N, 4, 2]"},
         {TFM_DTYPE_F32, TFM_DTYPE_BF16, 2, 3, 3, TFM_STATUS_DTYPE, "f32|bf16"},
         {TFM_DTYPE_I32, TFM_DTYPE_I32, 2, 3, 3, TFM_STATUS_DTYPE, "i32"},
     };
@@ -124,6 +138,7 @@ void tfm__cases_swiglu(Suite *suite)
     TCase *tcase = trial_tcase(suite, "swiglu");
 
     tcase_add_loop_test(tcase, lengths, 0, 4);
+    tcase_add_loop_test(tcase, more_extents, 0, 4);
     tcase_add_loop_test(tcase, a09_far_gates, 0, 4);
     tcase_add_test(tcase, hand_computed);
     tcase_add_loop_test(trial_rule_tcase(suite, "swiglu rule"), refusals, 0, 4);

@@ -18,9 +18,10 @@ struct trial {
     struct tfm_graph *graph;
     struct tfm_capacity capacity;
     struct tfm_tensor *output;
-    int may_refuse;                /* 1 = the backend may say no (set for F64 tensors by itself) */
-    int exact;                     /* 1 = values must be equal, whatever ops.def allows */
-    void *data[TRIAL_TENSORS];     /* by tensor id, in the tensor's dtype, at full capacity */
+    int may_refuse;            /* 1 = the backend may say no (set for F64 tensors by itself) */
+    int exact;                 /* 1 = values must be equal, whatever ops.def allows */
+    double row_tolerance;      /* > 0: f32 values lie within it times max(|want|, rms of the row) */
+    void *data[TRIAL_TENSORS]; /* by tensor id, in the tensor's dtype, at full capacity */
     double *values[TRIAL_TENSORS]; /* the same as double, fresh when an oracle is called */
     void *shadow[TRIAL_TENSORS];   /* states and output of the reference beside another backend */
     struct drive_plan *plan, *reference;
@@ -51,6 +52,9 @@ void trial_end(struct trial *trial);
 /* shape[0] of an input is ignored. Values lie in [-1, 1); those of an I32 input are set by the test. */
 struct tfm_tensor *trial_input(struct trial *trial, const char *name, enum tfm_dtype dtype,
                                int rank, int64_t d1, int64_t d2);
+/* [N, d1, d2, d3] */
+struct tfm_tensor *trial_input_4(struct trial *trial, const char *name, enum tfm_dtype dtype,
+                                 int64_t d1, int64_t d2, int64_t d3);
 struct tfm_tensor *trial_parameter(struct trial *trial, const char *name, enum tfm_dtype dtype,
                                    int rank, int64_t d0, int64_t d1);
 struct tfm_tensor *trial_buffer(struct trial *trial, const char *name, enum tfm_dtype dtype,
@@ -83,12 +87,18 @@ void trial_run(struct trial *trial, const struct tfm_rows *rows, enum tfm_status
 /* Runs and compares output and states; oracle may be NULL for another backend than reference. */
 void trial_check(struct trial *trial, const struct tfm_rows *rows, trial_oracle *oracle);
 
+/* Right values of the output of a run that trial_check has made: the oracle's, or what the reference made. */
+void trial_want(const struct trial *trial, const struct tfm_rows *rows, trial_oracle *oracle,
+                size_t n, double *want);
+
 /* For ops whose row i depends on row i alone: every row count up to the capacity, in place where the op
  * may, at odd offsets, with memory that ends at the last row; on `reference` a row has the same bits
  * whichever rows run with it and however the loop is split. */
 void trial_check_rows(struct trial *trial, trial_oracle *oracle);
 
-/* Compares n values of the output with `want` at the tolerance of backend, op and dtype. */
+/* Compares n values of the output with `want` at the tolerance of backend, op and dtype. An f16 or bf16
+ * output must have the bits of `want` rounded once, except where that lies within 1e-3 ulp of a tie (on
+ * other backends than the reference, within that and the error of f32). */
 void trial_compare(const struct trial *trial, const double *want, size_t n);
 
 /* Output values within `tolerance` of hand-computed ones. */

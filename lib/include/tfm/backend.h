@@ -21,7 +21,7 @@ extern "C" {
 #endif
 
 #define TFM_BACKEND_ABI_MAJOR 1u
-#define TFM_BACKEND_ABI_MINOR 0u
+#define TFM_BACKEND_ABI_MINOR 1u
 #define TFM_BACKEND_SYMBOL    "tfm_backend_v1"
 
 #define TFM_MAX_RANK    4
@@ -57,8 +57,10 @@ struct tfm_tensor {
     int64_t shape[TFM_MAX_RANK];
     const char *name;
     const struct tfm_tensor *view_of; /* a reshape of this root tensor (same bytes), or NULL */
-    int64_t limit;                    /* I32 inputs: values lie in [0, limit), checked before a run;
-                                         0 = no check */
+    int64_t limit;                    /* I32: values lie in [0, limit); inputs are checked before a
+                                         run, weights at compile; 0 = no check */
+    int32_t is_position;              /* I32: the values are positions: one at or past the limit is
+                                         CONTEXT_FULL instead of OUT_OF_RANGE (ABI minor 1) */
 };
 
 /* The layer that a node belongs to: kind "attention", name "blk.3.attn". */
@@ -80,7 +82,8 @@ struct tfm_node {
 
 /* The rows of one run. Rows of a sequence are adjacent; there are no padding rows. Row start[s] + i
  * belongs to sequence s, has position (cell) past[s] + i in cache slot slot[s]; sequence s ends
- * where s + 1 starts, the last at n. A row sees the cells <= its own position of its slot.
+ * where s + 1 starts, the last at n. A row sees the cells <= its own position of its slot, unless
+ * attributes of the attention say otherwise; an attention without caches keeps nothing: past is 0.
  * Lengths live with the caller: running the same rows again overwrites the same cells. */
 struct tfm_rows {
     uint32_t n;           /* N, 0..capacity; 0 warms everything and computes nothing */
@@ -122,7 +125,8 @@ struct tfm_weights; /* the parameters and buffers of a model on one device */
 
 /* One parameter or buffer as its owner stores it: dense, dtype as in `tensor->dtype`. */
 struct tfm_weight {
-    const void *data; /* host memory, maybe a mapped file: unaligned; lives with the weights */
+    const void
+        *data; /* host memory, maybe a mapped file: unaligned; valid while the weights live */
     size_t bytes;
 };
 

@@ -43,6 +43,25 @@ TFM_API struct tfm_tensor *tfm_graph_output(struct tfm_graph *graph, struct tfm_
 TFM_API struct tfm_tensor *tfm_graph_reshape(struct tfm_graph *graph, struct tfm_tensor *tensor,
                                              int rank, const int64_t *shape);
 
+/* How the values of a buffer are made: writes all of them, in its dtype. `settings` are those that were
+ * given with it. */
+typedef enum tfm_status tfm_graph_make(const struct tfm_tensor *buffer, const void *settings,
+                                       void *values, struct tfm_error *err);
+/* Says how a buffer is made; `bytes` bytes of settings are copied. Saying it twice must mean the same.
+ * Returns the buffer. */
+TFM_API struct tfm_tensor *tfm_graph_buffer_maker(struct tfm_graph *graph,
+                                                  struct tfm_tensor *buffer, tfm_graph_make *make,
+                                                  const void *settings, size_t bytes);
+/* Makes them: `values` holds the whole buffer. NOT_FOUND: nobody said how; INVALID_ARGUMENT: `bytes` is
+ * not its size; whatever the maker says. */
+TFM_API enum tfm_status tfm_graph_buffer_values(const struct tfm_graph *graph,
+                                                const struct tfm_tensor *buffer, void *values,
+                                                size_t bytes, struct tfm_error *err);
+
+/* Records an error of a layer, with the innermost scope in front; the first one stays. Returns NULL. */
+TFM_API struct tfm_tensor *tfm_graph_refuse(struct tfm_graph *graph, enum tfm_status status,
+                                            const char *format, ...) TFM_PRINTF(3, 4);
+
 /* Scopes nest: nodes appended in between carry the innermost. Name is the full one ("blk.3.ffn"). */
 TFM_API void tfm_graph_scope_push(struct tfm_graph *graph, const char *kind, const char *name);
 TFM_API void tfm_graph_scope_pop(struct tfm_graph *graph);
@@ -52,16 +71,30 @@ TFM_API uint32_t tfm_graph_node_count(const struct tfm_graph *graph);
 TFM_API const struct tfm_node *tfm_graph_node(const struct tfm_graph *graph, uint32_t index);
 TFM_API uint32_t tfm_graph_tensor_count(const struct tfm_graph *graph);
 TFM_API const struct tfm_tensor *tfm_graph_tensor(const struct tfm_graph *graph, uint32_t index);
+/* Parameters, what an optimizer may change, or buffers, what it may not: each once, in the order in which
+ * they were declared. `visit` ends the walk with any other status than OK, which is returned then. */
+TFM_API enum tfm_status tfm_graph_parameters(const struct tfm_graph *graph,
+                                             enum tfm_status (*visit)(void *context,
+                                                                      const struct tfm_tensor *tensor),
+                                             void *context);
+TFM_API enum tfm_status tfm_graph_buffers(const struct tfm_graph *graph,
+                                          enum tfm_status (*visit)(void *context,
+                                                                   const struct tfm_tensor *tensor),
+                                          void *context);
 /* By name, NULL when there is none. */
 TFM_API const struct tfm_tensor *tfm_graph_find(const struct tfm_graph *graph, const char *name);
 
 /* ---- one function an op; shapes as in tfm/op.h. The shape rule in lib/ops/<stem>.c checks them and
  * names the layer, the op and both shapes in the error. ---- */
 
-/* table [V, D], ids [N] I32 -> [N, D] */
+/* table [V, D], ids [N, ...] I32 -> [N, ..., D] */
 TFM_API struct tfm_tensor *tfm_op_embedding(struct tfm_graph *graph, struct tfm_tensor *table,
                                             struct tfm_tensor *ids);
-/* y = x W^T (+ b): x [N, in], weight [out, in], bias [out] or NULL -> [N, out] */
+/* The same with positions for ids: one past the end of the table fails a run with CONTEXT_FULL. */
+TFM_API struct tfm_tensor *tfm_op_position_embedding(struct tfm_graph *graph,
+                                                     struct tfm_tensor *table,
+                                                     struct tfm_tensor *pos);
+/* y = x W^T (+ b): x [N, ..., in], weight [out, in], bias [out] or NULL -> [N, ..., out] */
 TFM_API struct tfm_tensor *tfm_op_linear(struct tfm_graph *graph, struct tfm_tensor *x,
                                          struct tfm_tensor *weight, struct tfm_tensor *bias);
 /* a, b [N, ...] -> [N, ...] */
@@ -74,10 +107,21 @@ TFM_API struct tfm_tensor *tfm_op_take_rows(struct tfm_graph *graph, struct tfm_
 /* x / sqrt(mean(x^2) + eps) * gamma, over the last extent (Zhang and Sennrich, arXiv:1910.07467) */
 TFM_API struct tfm_tensor *tfm_op_rms_norm(struct tfm_graph *graph, struct tfm_tensor *x,
                                            struct tfm_tensor *gamma, double eps);
-/* x [N, H, d], pos [N] I32, table [P, r/2, 2] (cos, sin) (Su et al., arXiv:2104.09864) */
+/* (x - mean(x)) / sqrt(var(x) + eps) * gamma + beta, over the last extent; beta may be NULL (Ba et al.,
+ * arXiv:1607.06450) */
+TFM_API struct tfm_tensor *tfm_op_layer_norm(struct tfm_graph *graph, struct tfm_tensor *x,
+                                             struct tfm_tensor *gamma, struct tfm_tensor *beta,
+                                             double eps);
+/* x [N, H, d] with d even, pos [N] I32, table [P, r/2, 2] (cos, sin) (Su et al., arXiv:2104.09864).
+ * A position past the end of the table fails a run with CONTEXT_FULL. */
 TFM_API struct tfm_tensor *tfm_op_rope(struct tfm_graph *graph, struct tfm_tensor *x,
                                        struct tfm_tensor *pos, struct tfm_tensor *table,
                                        enum tfm_rope_style style);
+/* The same with a layout: HEADS_FIRST takes x [N, H, T, d] and pos [N, T], an input, or [T], a buffer. */
+TFM_API struct tfm_tensor *tfm_op_rope_layout(struct tfm_graph *graph, struct tfm_tensor *x,
+                                              struct tfm_tensor *pos, struct tfm_tensor *table,
+                                              enum tfm_rope_style style,
+                                              enum tfm_rope_layout layout);
 /* q [N, H, d], k, v [N, G, d], caches [slots, cells, G, d] -> [N, H, d]. Appends k and v to the
  * caches, then softmax(q k^T scale) v over the cells <= the row's own; query head h reads kv head
  * h / (H/G). scale 0 = 1/sqrt(d). (Ainslie et al., arXiv:2305.13245) */
@@ -85,9 +129,45 @@ TFM_API struct tfm_tensor *tfm_op_gqa_attention(struct tfm_graph *graph, struct 
                                                 struct tfm_tensor *k, struct tfm_tensor *v,
                                                 struct tfm_tensor *k_cache,
                                                 struct tfm_tensor *v_cache, double scale);
+/* Everything that an attention may be; all zero = causal, scaled by 1/sqrt(d), without caches: then a
+ * row sees the rows of its own sequence in this run, and past must be 0. A row that sees nothing gives
+ * 0. */
+struct tfm_attention {
+    double scale;      /* on q k^T; 0 = 1/sqrt(d) */
+    int bidirectional; /* 1 = a row sees all rows of its sequence, past and of this run */
+    int window;        /* > 0: only cells less than `window` positions away; 0 = all */
+    double softcap;    /* > 0: score = softcap tanh(score / softcap), before the bias; 0 = off */
+    struct tfm_tensor *k_cache, *v_cache; /* state [slots, cells, G, d], both or none */
+    /* Added to the score of head h for key cell j and query cell i:
+     * rel_bias[rel_bucket[min(max(j - i, -M), M) + M]][h]. rel_bias [buckets, H] F32 (F64 with F64),
+     * rel_bucket [2 M + 1] I32 buffer; both or none (Raffel et al., arXiv:1910.10683) */
+    struct tfm_tensor *rel_bias, *rel_bucket;
+};
+TFM_API struct tfm_tensor *tfm_op_attention(struct tfm_graph *graph, struct tfm_tensor *q,
+                                            struct tfm_tensor *k, struct tfm_tensor *v,
+                                            const struct tfm_attention *config);
+
+/* ---- element by element; x, gate, a [N, ...], the second like the first -> the same shape ---- */
+
 /* silu(gate) * up (Shazeer, arXiv:2002.05202) */
 TFM_API struct tfm_tensor *tfm_op_swiglu(struct tfm_graph *graph, struct tfm_tensor *gate,
                                          struct tfm_tensor *up);
+/* sigmoid(gate) * up (Dauphin et al., arXiv:1612.08083) */
+TFM_API struct tfm_tensor *tfm_op_glu(struct tfm_graph *graph, struct tfm_tensor *gate,
+                                      struct tfm_tensor *up);
+/* max(x, 0) */
+TFM_API struct tfm_tensor *tfm_op_relu(struct tfm_graph *graph, struct tfm_tensor *x);
+/* x sigmoid(x) */
+TFM_API struct tfm_tensor *tfm_op_silu(struct tfm_graph *graph, struct tfm_tensor *x);
+/* x Phi(x) by erf, or its tanh approximation (Hendrycks and Gimpel, arXiv:1606.08415) */
+TFM_API struct tfm_tensor *tfm_op_gelu(struct tfm_graph *graph, struct tfm_tensor *x,
+                                       int tanh_form);
+/* a * b */
+TFM_API struct tfm_tensor *tfm_op_mul(struct tfm_graph *graph, struct tfm_tensor *a,
+                                      struct tfm_tensor *b);
+/* factor * x */
+TFM_API struct tfm_tensor *tfm_op_scale(struct tfm_graph *graph, struct tfm_tensor *x,
+                                        double factor);
 
 #ifdef __cplusplus
 }

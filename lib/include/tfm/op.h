@@ -6,16 +6,23 @@
  * block dtype. Formulas and sources stand in lib/ops/<stem>.c.
  *
  *   op             inputs                                              output
- *   embedding      table [V, D] W, ids [N] I32                         [N, D] F32 (F64 if the table is F64)
- *   linear         x [N, in] F32, weight [out, in] W, bias [out]?      [N, out] as x (F64: all F64)
+ *   embedding      table [V, D] W, ids [N, ...] I32                    [N, ..., D] F32 (F64 if the table is F64)
+ *   linear         x [N, ..., in] F32, weight [out, in] W, bias [out]? [N, ..., out] as x (F64: all F64)
  *   add            a [N, ...] A, b like a                              like a
  *   cast           x [N, ...] A                                        [N, ...] any A
  *   take_rows      x [N, ...] any                                      [R, ...] as x
- *   rms_norm       x [N, D] A, gamma [D] F32 (F64 with F64)            like x
+ *   rms_norm       x [N, ..., D] A, gamma [D] F32 (F64 with F64)       like x
  *   rope           x [N, H, d] A, pos [N] I32, table [P, r/2, 2] F32   like x (first r of d rotated)
+ *                  x [N, H, T, d], pos [N, T] or [T] (rope_layout 1)
  *   gqa_attention  q [N, H, d] F32, k [N, G, d], v [N, G, d],          [N, H, d] as q
- *                  k_cache, v_cache [slots, cells, G, d] F32|F16 state
- *   swiglu         gate [N, F] A, up like gate                         like gate: silu(gate) * up
+ *                  k_cache, v_cache [slots, cells, G, d]? F32|F16 state,
+ *                  rel_bias [buckets, H]? F32, rel_bucket [2 M + 1]? I32
+ *   swiglu         gate [N, ...] A, up like gate                       like gate: silu(gate) * up
+ *   layer_norm     x [N, ..., D] A, gamma [D] F32, beta [D]?           like x
+ *   relu silu gelu x [N, ...] A                                        like x
+ *   glu            gate [N, ...] A, up like gate                       like gate: sigmoid(gate) * up
+ *   mul            a [N, ...] A, b like a                              like a
+ *   scale          x [N, ...] A                                        like x: factor * x
  */
 #ifndef TFM_OP_H
 #define TFM_OP_H
@@ -46,6 +53,8 @@ enum {
 
 enum tfm_op_rows { TFM_OP_ROWS_ROWWISE, TFM_OP_ROWS_MIXES, TFM_OP_ROWS_DROPS };
 enum tfm_rope_style { TFM_ROPE_ADJACENT = 0, TFM_ROPE_HALVES = 1 };
+/* x [N, H, d] with a position a row, or x [N, H, T, d] with T positions a row. */
+enum tfm_rope_layout { TFM_ROPE_ROWS = 0, TFM_ROPE_HEADS_FIRST = 1 };
 
 struct tfm_attrs {
 #define TFM_ATTR(ctype, name, neutral, minor, meaning) ctype name;

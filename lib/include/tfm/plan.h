@@ -61,8 +61,9 @@ TFM_API enum tfm_status tfm_exec_bind(struct tfm_exec *exec, const char *name, v
 
 /* Runs the rows. Every input must be bound. After a failure outputs are undefined, lengths (the
  * caller's) unchanged and the exec is usable.
- * OUT_OF_RANGE: an id or position outside its table, before any kernel sees it; CONTEXT_FULL: a
- * sequence would pass its cells; INVALID_ARGUMENT: rows do not fit the capacity or each other. */
+ * OUT_OF_RANGE: an id outside its table or a negative position, before any kernel sees it;
+ * CONTEXT_FULL: a sequence would pass its cells, or a position its table; INVALID_ARGUMENT: rows do not
+ * fit the capacity or each other, or have a past that an attention without caches cannot see. */
 TFM_API enum tfm_status tfm_exec_run(struct tfm_exec *exec, const struct tfm_rows *rows,
                                      struct tfm_error *err);
 
