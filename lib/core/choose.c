@@ -11,7 +11,7 @@
 #include "lib/core/match.h"
 #include "lib/core/registry.h"
 
-enum { LIST_MAX = 32 };
+enum { LIST_MAX = 32, WHOLE_DEVICE = 50 /* score of a CPU device: it runs whole models */ };
 
 /* The list in the making. */
 struct choice {
@@ -61,7 +61,8 @@ static void warn_refused(struct tfm_registry *registry, int is_auto)
 {
     struct tfm__entry *entry;
     for (size_t i = 0; (entry = tfm__registry_entry(registry, i)) != NULL; i++) {
-        if (!entry->accepted && !entry->shadowed && (entry->asked || is_auto) && warn_once(entry))
+        if (!entry->accepted && !entry->shadowed_by && (entry->asked || is_auto) &&
+            warn_once(entry))
             tfm__log(TFM_LOG_WARN, "registry", "skipped %s: %s", entry->file, entry->reason);
     }
 }
@@ -88,14 +89,14 @@ static struct tfm__entry *best_untried(struct choice *choice, struct tfm__entry 
     return best;
 }
 
-/* With nothing but the reference left, the user learns why it is slow. */
-static void warn_unusable(struct tfm_registry *registry)
+/* With nothing left that runs whole models, the user learns why it is slow. */
+static void warn_unusable(struct tfm_registry *registry, const char *taken)
 {
     struct tfm__entry *entry;
     for (size_t i = 0; (entry = tfm__registry_entry(registry, i)) != NULL; i++) {
         if (entry->accepted && tfm__entry_row(entry)->status != TFM_STATUS_OK && warn_once(entry))
-            tfm__log(TFM_LOG_WARN, entry->name, "cannot be used here: %s; auto takes reference",
-                     entry->row.reason);
+            tfm__log(TFM_LOG_WARN, entry->name, "cannot be used here: %s; auto takes %s",
+                     entry->row.reason, taken);
     }
 }
 
@@ -116,8 +117,8 @@ static enum tfm_status pick_auto(struct choice *choice, struct tfm_error *err)
                                  "%s: auto: %s (TFM_STRICT keeps reference from taking over)",
                                  choice->source, first.text);
         if (tfm__device_open(entry, 0, &choice->open[0], &why) == TFM_STATUS_OK) {
-            if (entry->builtin)
-                warn_unusable(choice->registry);
+            if (entry->probe.score < WHOLE_DEVICE)
+                warn_unusable(choice->registry, entry->name);
             return pick(choice, entry, 0, err);
         }
         tfm__log(TFM_LOG_WARN, entry->name, "%s; auto tries the next backend", why.text);

@@ -37,6 +37,8 @@ void tfm__entry_release(struct tfm__entry *entry)
     tfm__free(entry->file);
     tfm__free(entry->name);
     tfm__free(entry->version);
+    tfm__free(entry->license);
+    tfm__free(entry->shadowed_by);
     tfm__free(entry);
 }
 
@@ -62,18 +64,29 @@ void tfm__entry_refuse(struct tfm__entry *entry, const char *reason)
     entry->row.status = TFM_STATUS_PLUGIN;
 }
 
+enum tfm_status tfm__entry_shadow(struct tfm__entry *entry, const struct tfm__entry *first)
+{
+    entry->shadowed_by = tfm__strdup(first->file);
+    return entry->shadowed_by ? TFM_STATUS_OK : TFM_STATUS_NOMEM;
+}
+
 enum tfm_status tfm__entry_describe(struct tfm__entry *entry, const char *name, const char *version)
 {
     entry->name = tfm__strdup(name ? name : "");
     entry->version = tfm__strdup(version ? version : "");
-    if (!entry->name || !entry->version)
+    entry->license = tfm__strdup(entry->accepted ? entry->table.license : "");
+    if (!entry->name || !entry->version || !entry->license)
         return TFM_STATUS_NOMEM;
     one_line(entry->version);
+    one_line(entry->license);
     entry->row.name = entry->name;
     entry->row.version = entry->version;
     entry->row.file = entry->file;
     entry->row.reason = entry->reason;
     entry->row.probe = entry->accepted ? &entry->probe : NULL;
+    entry->row.license = entry->license;
+    entry->row.abi_minor = entry->accepted ? entry->table.abi_minor : 0;
+    entry->row.shadowed_by = entry->shadowed_by;
     return TFM_STATUS_OK;
 }
 

@@ -56,7 +56,9 @@ static enum tfm_status accept_table(const struct tfm_registry *registry, struct 
         return status;
     const struct tfm__entry *first = find_accepted(registry, entry->table.name);
     if (first) {
-        entry->shadowed = 1;
+        status = tfm__entry_shadow(entry, first);
+        if (status != TFM_STATUS_OK)
+            return tfm_error_set(err, status, "registry: out of memory");
         return tfm_error_set(err, TFM_STATUS_PLUGIN,
                              "name \"%s\" already taken by %s, which was found first",
                              entry->table.name, first->file);
@@ -177,6 +179,11 @@ enum tfm_status tfm_registry_add(struct tfm_registry *registry, const struct tfm
     const enum tfm_status status = add_table(registry, backend, "memory", 0, err);
     pthread_mutex_unlock(&registry->lock);
     return status;
+}
+
+const struct tfm_backend *tfm_reference_backend(void)
+{
+    return &tfm__backend_reference;
 }
 
 size_t tfm_registry_count(const struct tfm_registry *registry)

@@ -14,12 +14,12 @@
 struct tfm__entry {
     atomic_uint references;
     struct tfm_backend table; /* the library's copy; all zero when refused */
-    char *file, *name, *version;
+    char *file, *name, *version, *license;
     int accepted;
-    int builtin;  /* the reference */
-    int asked;    /* the user pointed at the file */
-    int shadowed; /* complete, but an earlier one has its name */
-    dev_t device; /* identity of the file: found by two ways it is listed once */
+    int builtin;       /* the reference */
+    int asked;         /* the user pointed at the file */
+    char *shadowed_by; /* complete, but the one of this file has its name; or NULL */
+    dev_t device;      /* identity of the file: found by two ways it is listed once */
     ino_t inode;
 
     pthread_mutex_t lock; /* guards all below, and each device's reference count */
@@ -44,6 +44,8 @@ void tfm__entry_refuse(struct tfm__entry *entry, const char *reason);
 /* Fills the row; name and version may be NULL. The entry may not move afterwards. NOMEM. */
 enum tfm_status tfm__entry_describe(struct tfm__entry *entry, const char *name,
                                     const char *version);
+/* The one that took its name: its file is copied. NOMEM. */
+enum tfm_status tfm__entry_shadow(struct tfm__entry *entry, const struct tfm__entry *first);
 
 /* Its row, probed on first use. Never probe before somebody asks: a process that has seen its
  * OpenCL devices may not fork any more (PoCL hangs in the child). */

@@ -16,12 +16,14 @@ static const char *device_kind(enum tfm_device_kind kind)
     return kind <= TFM_DEVICE_ACCELERATOR ? kinds[kind] : "?";
 }
 
-/* usable; refused: the file is no backend of this library; unusable: it is one and cannot work here
- */
+/* usable; refused: the file is no backend of this library; shadowed: it is one whose name another has;
+ * unusable: it is one and cannot work here */
 static const char *state(const struct tfm_backend_row *row)
 {
     if (row->status == TFM_STATUS_OK)
         return "usable";
+    if (row->shadowed_by)
+        return "shadowed";
     return row->status == TFM_STATUS_PLUGIN ? "refused" : "unusable";
 }
 
@@ -30,12 +32,15 @@ static uint32_t device_count(const struct tfm_backend_row *row)
     return row->probe ? row->probe->n_devices : 0;
 }
 
-static void put_row(const struct tfm_backend_row *row)
+static void put_row(const struct tfm_backend_row *row, int verbose)
 {
     printf("%-12s %-10s %-9s %s\n", *row->name ? row->name : "-",
            *row->version ? row->version : "-", state(row), row->file);
     if (*row->reason)
         printf("             %s\n", row->reason);
+    if (verbose && row->probe)
+        printf("             license %s, ABI %u.%" PRIu32 ", score %" PRId32 "\n", row->license,
+               TFM_BACKEND_ABI_MAJOR, row->abi_minor, row->probe->score);
     for (uint32_t i = 0; i < device_count(row); i++)
         printf("    %" PRIu32 ": %s (%s%s%s)\n", i, row->probe->devices[i].name,
                device_kind(row->probe->devices[i].kind),
@@ -55,19 +60,30 @@ static json_t *make_row(const struct tfm_backend_row *row)
                                                  "name", text(row->probe->devices[i].name),
                                                  "platform", text(row->probe->devices[i].platform),
                                                  "kind", device_kind(row->probe->devices[i].kind)));
-    return json_pack("{s:o, s:o, s:o, s:s, s:o, s:o}", "name", text(row->name), "version",
-                     text(row->version), "file", text(row->file), "status", state(row), "reason",
-                     text(row->reason), "devices", devices);
+    return json_pack("{s:o, s:o, s:o, s:s, s:o, s:o, s:I, s:I, s:o, s:o}", "name", text(row->name),
+                     "version", text(row->version), "file", text(row->file), "status", state(row),
+                     "reason", text(row->reason), "license", text(row->license), "abi_minor",
+                     (json_int_t)row->abi_minor, "score",
+                     (json_int_t)(row->probe ? row->probe->score : 0), "shadowed_by",
+                     row->shadowed_by ? text(row->shadowed_by) : json_null(), "devices", devices);
 }
 
-static int put_json(struct tfm_registry *registry)
+/* --failed leaves out what can be used. */
+static int is_listed(const struct tfm_backend_row *row, const struct tfm__options *options)
+{
+    return !options->failed || row->status != TFM_STATUS_OK;
+}
+
+static int put_json(struct tfm_registry *registry, const struct tfm__options *options)
 {
     json_t *list = json_array();
-    for (size_t i = 0; i < tfm_registry_count(registry); i++)
-        if (json_array_append_new(list, make_row(tfm_registry_row(registry, i)))) {
+    for (size_t i = 0; i < tfm_registry_count(registry); i++) {
+        const struct tfm_backend_row *row = tfm_registry_row(registry, i);
+        if (is_listed(row, options) && json_array_append_new(list, make_row(row))) {
             json_decref(list);
             list = NULL;
         }
+    }
     return tfm__json_put(list);
 }
 
@@ -85,12 +101,15 @@ int tfm__verb_backends(const struct tfm__options *options)
     struct tfm__setup setup = {0};
     int code = tfm__setup_registry(options, &setup);
     if (code == TFM__EXIT_OK && options->json) {
-        code = put_json(setup.registry);
+        code = put_json(setup.registry, options);
     } else if (code == TFM__EXIT_OK) {
         if (tfm__backend_help_wanted(options))
             put_syntax();
-        for (size_t i = 0; i < tfm_registry_count(setup.registry); i++)
-            put_row(tfm_registry_row(setup.registry, i));
+        for (size_t i = 0; i < tfm_registry_count(setup.registry); i++) {
+            const struct tfm_backend_row *row = tfm_registry_row(setup.registry, i);
+            if (is_listed(row, options))
+                put_row(row, options->verbose);
+        }
     }
     tfm__setup_close(&setup);
     return code;

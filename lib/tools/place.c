@@ -60,12 +60,10 @@ static int names_same_folder(const char *name, size_t size, const struct stat *f
            other.st_ino == folder->st_ino;
 }
 
-void tfm__place_add_plugins(void)
+static void add_plugins(const char *folder)
 {
-    char top[PATH_MAX], folder[PATH_MAX];
     struct stat info;
-    if (!tfm__place_build_tree(top) || !join(folder, top, "backends/opencl/.libs") ||
-        stat(folder, &info) != 0 || !S_ISDIR(info.st_mode))
+    if (stat(folder, &info) != 0 || !S_ISDIR(info.st_mode))
         return;
     const char *old = getenv("TFM_PLUGIN_PATH");
     for (const char *part = old; part; part = strchr(part, ':') ? strchr(part, ':') + 1 : NULL)
@@ -78,6 +76,17 @@ void tfm__place_add_plugins(void)
     snprintf(path, size, "%s%s%s", old ? old : "", old && *old ? ":" : "", folder);
     setenv("TFM_PLUGIN_PATH", path, 1);
     free(path);
+}
+
+void tfm__place_add_plugins(void)
+{
+    static const char *const modules[] = {"backends/opencl/.libs", "backends/blas/.libs"};
+    char top[PATH_MAX], folder[PATH_MAX];
+    if (!tfm__place_build_tree(top))
+        return;
+    for (size_t i = 0; i < sizeof modules / sizeof *modules; i++)
+        if (join(folder, top, modules[i]))
+            add_plugins(folder);
 }
 
 static int is_model(const struct dirent *entry)

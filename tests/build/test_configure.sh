@@ -72,4 +72,13 @@ try 'headers in a prefix, no .pc files' 'OpenCL clblast' 0 'backend opencl +yes'
 try '--without-opencl with neither' 'OpenCL clblast' 0 'backend opencl +no' --without-opencl --without-check
 try '--with-opencl and --disable-shared' '' 1 'loadable module' --with-opencl --disable-shared --without-check
 try '--disable-shared alone' 'OpenCL clblast' 0 'backend opencl +no' --disable-shared --without-check
+try 'no OpenBLAS' openblas 0 'backend blas +no' --without-opencl --without-check
+try 'no OpenBLAS, but asked for' openblas 1 'Debian package libopenblas-dev, or configure --without-openblas' \
+    --with-openblas --without-opencl --without-check
+try '--with-openblas and --disable-shared' '' 1 'loadable module' --with-openblas --disable-shared \
+    --without-opencl --without-check
+try 'OpenBLAS in a prefix, no .pc file' openblas 0 'backend blas +yes' --with-openblas --without-opencl \
+    --without-check OPENBLAS_CFLAGS=-DX OPENBLAS_LIBS=-lopenblas
+try '--with-openblas=perhaps' '' 1 'auto, yes or no, not perhaps' --with-openblas=perhaps \
+    --without-opencl --without-check
 echo "1..$number"

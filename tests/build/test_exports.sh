@@ -52,9 +52,10 @@ declared $(cat "$work/llm") >"$work/want"
 exported "$build/.libs/libtfm-llm.so" >"$work/have"
 same 'libtfm-llm exports what its headers declare'
 
-if test -f "$build/backends/opencl/.libs/opencl.so"; then
+for name in opencl blas; do
+    test -f "$build/backends/$name/.libs/$name.so" || continue
     echo tfm_backend_v1 >"$work/want"
-    exported "$build/backends/opencl/.libs/opencl.so" >"$work/have"
-    same 'opencl.so exports its table and nothing else'
-fi
+    exported "$build/backends/$name/.libs/$name.so" >"$work/have"
+    same "$name.so exports its table and nothing else"
+done
 echo "1..$case_number"

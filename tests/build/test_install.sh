@@ -38,9 +38,11 @@ for file in "$bindir/tfm" "$libdir/libtfm.so" "$libdir/libtfm-llm.so" \
     "$root$(value includedir)/tfm/llm.h" "$libdir/pkgconfig/tfm.pc" "$libdir/pkgconfig/tfm-llm.pc"; do
     test -f "$file" || echo "$file is missing" >>"$work/log"
 done
-if test -f "$build/backends/opencl/opencl.la" && ! test -f "$plugindir/opencl.so"; then
-    echo "$plugindir/opencl.so is missing" >>"$work/log"
-fi
+for name in opencl blas; do
+    if test -f "$build/backends/$name/$name.la" && ! test -f "$plugindir/$name.so"; then
+        echo "$plugindir/$name.so is missing" >>"$work/log"
+    fi
+done
 test -e "$bindir/run" && echo "$bindir/run belongs to the build tree only" >>"$work/log"
 test ! -s "$work/log"
 verdict $? 'every file has its place'

@@ -25,9 +25,11 @@ allowed() {
         lib/ops/*) echo "$core_api|lib/ops/.*|lib/core/(rule|checked)\.h" ;;
         lib/nn/*) echo "$core_api|tfm/nn\.h|lib/nn/.*|lib/core/(alloc|checked)\.h" ;;
         lib/llm/*) echo "tfm/.*|lib/llm/.*|$checked|utf8proc\.h" ;;
-        lib/tools/*) echo "tfm/.*|lib/tools/.*|$checked|config\.h|jansson\.h" ;;
+        lib/check/*) echo "$core_api|lib/check/.*|$checked" ;;
+        lib/tools/*) echo "tfm/.*|lib/tools/.*|lib/check/check\.h|$checked|config\.h|jansson\.h" ;;
         backends/reference/*) echo "$plugin_api|backends/reference/.*|$checked|config\.h" ;;
         backends/opencl/*) echo "$plugin_api|tfm/opencl\.h|backends/opencl/.*|kernels/.*|$checked|config\.h|CL/.*|clblast_c\.h" ;;
+        backends/blas/*) echo "$plugin_api|backends/blas/.*|$checked|config\.h|cblas\.h" ;;
         kernels/*) echo '(kernels/)?[a-z0-9_]+\.(h|cl)' ;;
         *) echo 'nothing' ;;
     esac
@@ -75,11 +77,15 @@ lib/ops/x.c "lib/core/registry.h"
 lib/nn/x.c <tfm/model.h>
 lib/llm/x.c "lib/core/alloc.h"
 lib/llm/x.c <jansson.h>
+lib/check/x.c "lib/core/registry.h"
+lib/check/x.c <check.h>
+lib/tools/x.c "lib/check/drive.h"
 lib/llm/x.c <pcre2.h>
 lib/tools/x.c "lib/llm/text.h"
 lib/tools/x.c <CL/cl.h>
 backends/reference/x.c <tfm/graph.h>
 backends/opencl/x.c "lib/core/alloc.h"
+backends/blas/x.c "backends/reference/dot.h"
 kernels/x.cl "backends/opencl/device.h"
 lib/include/tfm/backend.h <tfm/device.h>
 BAD

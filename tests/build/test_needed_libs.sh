@@ -27,4 +27,7 @@ only .libs/libtfm-llm.so 'libtfm|libc|libm|libutf8proc'
 if test -f "$build/backends/opencl/.libs/opencl.so"; then
     only backends/opencl/.libs/opencl.so 'libc|libm|libpthread|libOpenCL|libclblast'
 fi
+if test -f "$build/backends/blas/.libs/blas.so"; then
+    only backends/blas/.libs/blas.so 'libc|libm|libpthread|libopenblas'
+fi
 echo "1..$case_number"

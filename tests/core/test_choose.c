@@ -313,6 +313,23 @@ START_TEST(auto_takes_the_reference_when_nothing_else_is_usable)
 }
 END_TEST
 
+/* Catches: silence when what is left runs parts of a model only, so that most of it is slow. */
+START_TEST(auto_says_why_it_takes_a_small_one)
+{
+    struct tfm_error err;
+    char list[300];
+
+    add(MOCK_TABLE(absent));
+    add(MOCK_TABLE(slow));
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(open_list("auto", 0, list, sizeof list, &err), TFM_STATUS_OK);
+        ck_assert_msg(strncmp(list, "slow/", 5) == 0, "%s", list);
+    }
+    ck_assert_str_eq(logged, "absent: cannot be used here: no absent in this machine; auto takes "
+                             "slow\n");
+}
+END_TEST
+
 /* Catches: TFM_STRICT that lets the reference stand in for a device that broke. */
 START_TEST(auto_under_strict_does_not_fall_to_the_reference)
 {
@@ -528,6 +545,7 @@ int main(void)
     tcase_add_test(tcase, auto_takes_the_best_that_opens_and_says_so);
     tcase_add_test(tcase, auto_goes_by_score_with_the_reference_last_of_equals);
     tcase_add_test(tcase, auto_takes_the_reference_when_nothing_else_is_usable);
+    tcase_add_test(tcase, auto_says_why_it_takes_a_small_one);
     tcase_add_test(tcase, auto_under_strict_does_not_fall_to_the_reference);
     tcase_add_test(tcase, a_backend_is_probed_when_somebody_asks_and_once);
     tcase_add_test(tcase, an_open_device_is_shared);

@@ -371,6 +371,10 @@ START_TEST(the_first_of_a_name_wins_and_the_other_is_listed)
     ck_assert_str_eq(second->file, scene_path("fake.so"));
     expect_contains(second->reason, "already taken by");
     expect_contains(second->reason, first);
+    ck_assert_str_eq(second->shadowed_by, first);
+    ck_assert_ptr_null(tfm_registry_row(registry, 1)->shadowed_by);
+    ck_assert_str_eq(tfm_registry_row(registry, 1)->license, "MIT");
+    ck_assert_uint_eq(tfm_registry_row(registry, 1)->abi_minor, TFM_BACKEND_ABI_MINOR);
 }
 END_TEST
 

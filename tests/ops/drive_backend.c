@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 
 #include "backends/reference/backend.h"
-#include "tests/ops/drive.h"
-#include "tests/ops/drive_host.h"
+#include "lib/check/drive_host.h"
+#include "tests/ops/drive_backend.h"
 
 static int is_module(const char *path, const char *name)
 {
@@ -79,12 +79,12 @@ static int choose_device(const char *name, const struct tfm_probe *probe)
 
 enum tfm_status drive_open(const char *name, struct drive_backend *backend, struct tfm_error *err)
 {
-    struct drive_backend b = {0};
+    const struct tfm_backend *table = NULL;
     struct tfm_probe probe = {0};
 
-    enum tfm_status status = load_table(name, &b.table, err);
+    enum tfm_status status = load_table(name, &table, err);
     if (status == TFM_STATUS_OK)
-        status = b.table->probe(drive_host(), NULL, &probe, err);
+        status = table->probe(drive_host(), NULL, &probe, err);
     if (status != TFM_STATUS_OK)
         return status;
     if (!probe.usable)
@@ -93,19 +93,5 @@ enum tfm_status drive_open(const char *name, struct drive_backend *backend, stru
     if (index < 0)
         return tfm_error_set(err, TFM_STATUS_NOT_FOUND,
                              "%s has no device of the platform that tests use", name);
-    status = b.table->open(drive_host(), (uint32_t)index, &b.device, err);
-    if (status != TFM_STATUS_OK)
-        return status;
-    b.table->caps(b.device, &b.caps);
-    snprintf(b.name, sizeof b.name, "%s: %s (%s)", b.table->name, probe.devices[index].name,
-             probe.devices[index].platform);
-    *backend = b;
-    return TFM_STATUS_OK;
-}
-
-void drive_close(struct drive_backend *backend)
-{
-    if (backend->table)
-        backend->table->close(backend->device);
-    backend->table = NULL;
+    return drive_device_open(table, &probe, (uint32_t)index, backend, err);
 }

@@ -6,8 +6,8 @@
 
 #include "backends/reference/backend.h"
 #include "tests/core/runner.h"
-#include "tests/ops/drive.h"
-#include "tests/ops/drive_host.h"
+#include "lib/check/drive.h"
+#include "lib/check/drive_host.h"
 
 enum fault {
     NONE,

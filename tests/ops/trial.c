@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/ops/drive_backend.h"
 #include "tests/ops/trial.h"
 
 static const char *backend_name = "reference";

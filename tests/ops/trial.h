@@ -9,7 +9,7 @@
 
 #include <tfm/graph.h>
 
-#include "tests/ops/drive.h"
+#include "lib/check/drive.h"
 
 enum { TRIAL_TENSORS = 16 };
 

@@ -73,7 +73,26 @@ call run --backend help
 test $code -eq 0 && grep -q 'NAME\[:DEVICE\]' "$out"
 verdict $? '--backend help'
 
+call backends -v
+test $code -eq 0 && grep -q '^  *license MIT, ABI 1\.[0-9]*, score 0$' "$out"
+verdict $? '-v adds license, ABI and score'
+call backends --failed --plugin ./bad.so
+test $code -eq 0 && grep -q 'refused .*bad.so' "$out" && ! grep -q '^reference ' "$out"
+verdict $? '--failed: only what cannot be used'
+call backends --failed --json --plugin ./bad.so
+test $code -eq 0 && test "$(json 0.status)" = refused && test "$(json 0.shadowed_by)" = null
+verdict $? '--failed --json'
+
 if test -f "$builddir/tests/plugins/.libs/fake.so"; then
+    modules=$builddir/tests/plugins/.libs
+    call backends --failed --plugin "$modules/fake.so" --plugin "$modules/fake_again.so"
+    test $code -eq 0 && grep -q "^fake .* shadowed  *$modules/fake_again.so\$" "$out" &&
+        grep -q "already taken by $modules/fake.so, which was found first" "$out"
+    verdict $? 'a plugin that is shadowed is listed, with the one that has its name'
+    call backends --failed --json --plugin "$modules/fake.so" --plugin "$modules/fake_again.so"
+    test $code -eq 0 && test "$(json 0.status)" = shadowed &&
+        test "$(json 0.shadowed_by)" = "$modules/fake.so"
+    verdict $? '... and in JSON'
     call backends --json --plugin "$builddir/tests/plugins/.libs/fake.so"
     grep -q '"file": .*fake.so"' "$out" && test "$(json 0.status)$(json 1.status)" != ''
     verdict $? 'a third backend is listed'
@@ -103,9 +122,9 @@ if test -f "$builddir/backends/opencl/.libs/opencl.so"; then
     failed_with 1 'no OpenCL platform'
     verdict $? 'opencl on a machine without OpenCL'
     call_with "OCL_ICD_VENDORS=$work/no-drivers" run --backend auto -n 1
-    test $code -eq 0 && grep -q '| reference: ' "$err" && grep -q 'warning: opencl' "$err" &&
+    test $code -eq 0 && grep -q -E '\| (reference|blas): ' "$err" && grep -q 'warning: opencl' "$err" &&
         test "$(lines "$err")" -eq 2
-    verdict $? '... auto takes reference and says why'
+    verdict $? '... auto takes another one and says why'
 fi
 call backends
 if grep -q '^opencl .* usable ' "$out"; then

@@ -125,7 +125,8 @@ struct tfm_weights; /* the parameters and buffers of a model on one device */
 
 /* One parameter or buffer as its owner stores it: dense, dtype as in `tensor->dtype`. */
 struct tfm_weight {
-    const void *data; /* host memory, maybe a mapped file: unaligned; lives with the weights */
+    const void
+        *data; /* host memory, maybe a mapped file: unaligned; valid while the weights live */
     size_t bytes;
 };
 

@@ -24,6 +24,9 @@ struct tfm_backend_row {
     enum tfm_status status; /* OK: usable; PLUGIN: refused at load; BACKEND: probe says no */
     const char *reason;     /* why not usable, or a remark; "" when there is nothing to say */
     const struct tfm_probe *probe; /* NULL when refused at load */
+    const char *license;           /* "" when it was refused */
+    uint32_t abi_minor;            /* that it was built for: younger nodes are not offered to it */
+    const char *shadowed_by;       /* it is complete, but this file has its name and came first; or NULL */
 };
 
 /* Loads what it finds; `plugins` [n] are extra files or folders that come first. A file that cannot be
@@ -35,6 +38,10 @@ TFM_API void tfm_registry_destroy(struct tfm_registry *registry);
 /* Adds a backend that lives in the program itself. PLUGIN with the reason when it is refused. */
 TFM_API enum tfm_status tfm_registry_add(struct tfm_registry *registry,
                                          const struct tfm_backend *backend, struct tfm_error *err);
+
+/* The table of `reference`, which defines what is right: for a program that compares a backend with it
+ * slot by slot. Constant. */
+TFM_API const struct tfm_backend *tfm_reference_backend(void);
 
 TFM_API size_t tfm_registry_count(const struct tfm_registry *registry);
 /* Probes it on first use. NULL when there is no such row. */

@@ -3,10 +3,11 @@
  *
  *   buffer of one kind (weights, activations, states):
  *   12345 12345 ... | tensor | 12345 ... | tensor | ... 12345      as f32, at least 64 between two */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/ops/drive_plan.h"
+#include "lib/check/drive_plan.h"
 
 enum { GUARD = 64 * 4 };
 
@@ -203,10 +204,15 @@ static enum tfm_status blame(const struct drive_plan *plan, int home, size_t at,
             distance = d;
         }
     }
+    char where[80] = "";
+    const long long size =
+        nearest ? (long long)drive_bytes(nearest, drive_outer(nearest, &plan->capacity)) : 0;
+    if (nearest && distance >= size)
+        snprintf(where, sizeof where, ", %lld past its end", distance - size);
     return tfm_error_set(err, TFM_STATUS_INTERNAL,
                          "%s changed memory that is not its output: byte %zu, %lld from the first "
-                         "of '%s'",
-                         plan->backend->name, at, distance, nearest ? nearest->name : "?");
+                         "of '%s'%s",
+                         plan->backend->name, at, distance, nearest ? nearest->name : "?", where);
 }
 
 static enum tfm_status transfer(const struct drive_plan *plan, int down, struct tfm_error *err)

@@ -6,14 +6,40 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/ops/drive_host.h"
+#include "lib/check/drive_host.h"
 
 static atomic_uint_fast64_t allocations;
+static atomic_int_fast64_t blocks;
+static atomic_int_fast64_t until_failure = -1; /* calls that still find memory; < 0 = all do */
+static atomic_int failed;
 static int whole_loops;
+static void (*log_sink)(enum tfm_log_level level, const char *backend, const char *text);
 
 uint64_t drive_allocations(void)
 {
     return atomic_load(&allocations);
+}
+
+int64_t drive_blocks(void)
+{
+    return atomic_load(&blocks);
+}
+
+void drive_fail(int64_t call)
+{
+    if (call >= 0)
+        atomic_store(&failed, 0);
+    atomic_store(&until_failure, call);
+}
+
+int drive_failed(void)
+{
+    return atomic_load(&failed);
+}
+
+void drive_log(void (*sink)(enum tfm_log_level level, const char *backend, const char *text))
+{
+    log_sink = sink;
 }
 
 void drive_parallel_whole(int whole)
@@ -27,14 +53,28 @@ static void *host_alloc(size_t bytes)
     void *memory = NULL;
 
     atomic_fetch_add(&allocations, 1);
+    if (atomic_load(&until_failure) >= 0 && atomic_fetch_sub(&until_failure, 1) == 0) {
+        atomic_store(&failed, 1);
+        return NULL;
+    }
     if (posix_memalign(&memory, 64, size) != 0)
         return NULL;
+    atomic_fetch_add(&blocks, 1);
     return memset(memory, 0, size);
+}
+
+static void host_free(void *memory)
+{
+    if (memory)
+        atomic_fetch_sub(&blocks, 1);
+    free(memory);
 }
 
 static void host_log(enum tfm_log_level level, const char *backend, const char *text)
 {
-    if (level <= TFM_LOG_WARN)
+    if (log_sink)
+        log_sink(level, backend, text);
+    else if (level <= TFM_LOG_WARN)
         fprintf(stderr, "# %s: %s\n", backend, text);
 }
 
@@ -94,7 +134,7 @@ static const struct tfm_host host = {
     .abi_minor = TFM_BACKEND_ABI_MINOR,
     .struct_size = sizeof host,
     .alloc = host_alloc,
-    .free = free,
+    .free = host_free,
     .log = host_log,
     .error = tfm_error_set,
     .threads = host_threads,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * What the driver gives a backend in place of the library: its own host table and weights. */
-#ifndef TESTS_OPS_DRIVE_HOST_H
-#define TESTS_OPS_DRIVE_HOST_H
+#ifndef TFM__CHECK_DRIVE_HOST_H
+#define TFM__CHECK_DRIVE_HOST_H
 
 #include <tfm/graph.h>
 
@@ -15,8 +15,17 @@ struct tfm_weights {
 
 const struct tfm_host *drive_host(void);
 
-/* Calls of host->alloc since the process began. */
+/* Calls of host->alloc since the process began, and blocks that were not given back yet. */
 uint64_t drive_allocations(void);
+int64_t drive_blocks(void);
+
+/* Of the calls of host->alloc from now on, number `call` (from 0) finds no memory; < 0 = none does.
+ * drive_failed says whether it came to that since the last call with a number. */
+void drive_fail(int64_t call);
+int drive_failed(void);
+
+/* Where the backend's messages go: NULL = standard error from WARN up. */
+void drive_log(void (*sink)(enum tfm_log_level level, const char *backend, const char *text));
 
 /* 1 = parallel_for runs its body once; 0 = in several pieces of different length, last first, so
  * that a body that needs the order or the whole shows. */

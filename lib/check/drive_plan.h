@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * The inside of a plan of the driver: what drive.c runs and drive_memory.c lays out. */
-#ifndef TESTS_OPS_DRIVE_PLAN_H
-#define TESTS_OPS_DRIVE_PLAN_H
+#ifndef TFM__CHECK_DRIVE_PLAN_H
+#define TFM__CHECK_DRIVE_PLAN_H
 
-#include "tests/ops/drive.h"
-#include "tests/ops/drive_host.h"
+#include "lib/check/drive.h"
+#include "lib/check/drive_host.h"
 
 enum home { HOME_NONE, HOME_WEIGHTS, HOME_ARENA, HOME_STATE, HOMES };
 

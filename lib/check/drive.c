@@ -5,10 +5,12 @@
  *   buffer of one kind (weights, activations, states):
  *   12345 12345 ... | tensor | 12345 ... | tensor | ... 12345      as f32, at least 64 between two
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-#include "tests/ops/drive_plan.h"
+#include "lib/check/drive_plan.h"
 
 /* ---- the backend's two ways ---- */
 
@@ -119,6 +121,29 @@ static enum tfm_status open_exec(struct drive_plan *plan, struct tfm_error *err)
 }
 
 /* ---- opening and closing ---- */
+
+enum tfm_status drive_device_open(const struct tfm_backend *table, const struct tfm_probe *probe,
+                                  uint32_t index, struct drive_backend *backend,
+                                  struct tfm_error *err)
+{
+    struct drive_backend b = {.table = table};
+    const enum tfm_status status = table->open(drive_host(), index, &b.device, err);
+
+    if (status != TFM_STATUS_OK)
+        return status;
+    table->caps(b.device, &b.caps);
+    snprintf(b.name, sizeof b.name, "%s: %s (%s)", table->name, probe->devices[index].name,
+             probe->devices[index].platform);
+    *backend = b;
+    return TFM_STATUS_OK;
+}
+
+void drive_close(struct drive_backend *backend)
+{
+    if (backend->table)
+        backend->table->close(backend->device);
+    backend->table = NULL;
+}
 
 static enum tfm_status ask_support(const struct drive_plan *plan, struct tfm_error *err)
 {
@@ -256,5 +281,30 @@ enum tfm_status drive_plan_run(struct drive_plan *plan, void *const *data,
         status = run_with_copies(plan, rows, err);
     if (status == TFM_STATUS_OK)
         status = drive_memory_download(plan, data, rows, err);
+    return status;
+}
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return 1e9 * (double)time.tv_sec + (double)time.tv_nsec;
+}
+
+enum tfm_status drive_plan_time(struct drive_plan *plan, const struct tfm_rows *rows,
+                                double seconds, double *nanoseconds, struct tfm_error *err)
+{
+    enum tfm_status status = TFM_STATUS_OK;
+    const double begin = now();
+    double best = 0;
+
+    for (int i = 0; (i < 3 || now() - begin < 1e9 * seconds) && status == TFM_STATUS_OK; i++) {
+        const double start = now();
+        status = run_rows(plan, rows, err);
+        const double took = now() - start;
+        best = i == 0 || took < best ? took : best;
+    }
+    if (status == TFM_STATUS_OK)
+        *nanoseconds = best;
     return status;
 }

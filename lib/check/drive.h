@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Plays the core for one small graph on one backend, with stricter manners than the core has: guard
  * zones around every tensor, outputs and unused rows full of NaN, inputs compared afterwards,
- * weights at odd addresses, allocations of a warm run counted. Knows nothing of the test framework:
- * every call returns a status and a text. */
-#ifndef TESTS_OPS_DRIVE_H
-#define TESTS_OPS_DRIVE_H
+ * weights at odd addresses, allocations of a warm run counted. `tfm check-backend` and the op tests
+ * stand on it; it knows nothing of a test framework: every call returns a status and a text. */
+#ifndef TFM__CHECK_DRIVE_H
+#define TFM__CHECK_DRIVE_H
 
 #include <tfm/graph.h>
 
@@ -17,11 +17,10 @@ struct drive_backend {
     char name[300]; /* "opencl: pthread-skylake-avx512 (Portable Computing Language)" */
 };
 
-/* "reference" is linked in; another NAME is NAME.so in a folder of TFM_PLUGIN_PATH, or such a file
- * named there. `opencl` takes the first device of PoCL, or of the platform whose name contains
- * $TFM_TEST_PLATFORM; others device 0.
- * NOT_FOUND: no such module or device here (a reason to skip); any other failure is one. */
-enum tfm_status drive_open(const char *name, struct drive_backend *backend, struct tfm_error *err);
+/* Opens device `index` of a probe's list. The table outlives the device. */
+enum tfm_status drive_device_open(const struct tfm_backend *table, const struct tfm_probe *probe,
+                                  uint32_t index, struct drive_backend *backend,
+                                  struct tfm_error *err);
 void drive_close(struct drive_backend *backend);
 
 /* ---- a graph on it ---- */
@@ -51,6 +50,11 @@ enum tfm_status drive_plan_run(struct drive_plan *plan, void *const *data,
                                const struct tfm_rows *rows, struct tfm_error *err);
 
 void drive_plan_close(struct drive_plan *plan); /* NULL is fine */
+
+/* Nanoseconds of one run, without transfers: the fastest of as many runs as fit into `seconds`, at
+ * least three. Values are those of the last drive_plan_run. */
+enum tfm_status drive_plan_time(struct drive_plan *plan, const struct tfm_rows *rows,
+                                double seconds, double *nanoseconds, struct tfm_error *err);
 
 /* Bytes of a tensor with `outer` as its outermost extent, and that extent at full capacity. */
 size_t drive_bytes(const struct tfm_tensor *tensor, int64_t outer);

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT
+ * embedding for the checker: every table dtype; ids go through the table with both of its ends. */
+#include "lib/check/op.h"
+
+enum { SHAPES = 3 };
+
+static void make(struct tfm__sample *sample, enum tfm_dtype dtype, uint32_t rows, int64_t vocab,
+                 int64_t width)
+{
+    const int64_t shape[] = {vocab, width};
+
+    tfm__sample_begin(sample, rows, "%s table [%lld, %lld]", tfm_dtype_name(dtype),
+                      (long long)vocab, (long long)width);
+    struct tfm_tensor *table = tfm__sample_parameter(sample, "table", dtype, 2, shape);
+    struct tfm_tensor *ids = tfm__sample_input(sample, "ids", TFM_DTYPE_I32, 1, NULL);
+    for (uint32_t r = 0; r < rows && ids; r++) {
+        const double id = (double)((vocab - 1 + (int64_t)r * (vocab > 13 ? 13 : 1)) % vocab);
+        tfm__sample_set(sample, ids, r, 1, &id);
+    }
+    tfm__sample_output(sample, tfm_op_embedding(sample->graph, table, ids));
+}
+
+static void build(struct tfm__sample *sample, uint32_t i)
+{
+    static const struct {
+        int64_t vocab, width;
+    } plain[SHAPES] = {{1, 1}, {7, 33}, {97, 65}}, blocks[SHAPES] = {{1, 32}, {7, 96}, {97, 576}};
+    const enum tfm_dtype dtype = tfm__check_weights[i / SHAPES];
+    const int is_block = tfm_dtype_info(dtype)->block > 1;
+
+    make(sample, dtype, TFM__CHECK_ROWS,
+         is_block ? blocks[i % SHAPES].vocab : plain[i % SHAPES].vocab,
+         is_block ? blocks[i % SHAPES].width : plain[i % SHAPES].width);
+}
+
+static void build_large(struct tfm__sample *sample, uint32_t i)
+{
+    make(sample, tfm__check_weights[i], TFM__CHECK_LARGE_ROWS, 4096, 1024);
+}
+
+/* Only the rows that are asked for are read. */
+static double bytes(const struct tfm__sample *sample, const struct tfm_rows *rows)
+{
+    const struct tfm_tensor *table = tfm_graph_node(sample->graph, 0)->inputs[0];
+    const int64_t n = tfm_tensor_rows(sample->output, rows);
+    return (double)(drive_bytes(table, n) + drive_bytes(sample->output, n));
+}
+
+const struct tfm__check_op tfm__check_op_embedding = {
+    .samples = TFM__CHECK_WEIGHTS * SHAPES,
+    .build = build,
+    .ways = tfm__check_rowwise,
+    .n_ways = TFM__CHECK_ROWWISE_WAYS,
+    .large = TFM__CHECK_WEIGHTS,
+    .build_large = build_large,
+    .operations = tfm__check_elements,
+    .bytes = bytes,
+};

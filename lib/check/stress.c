@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT
+ * One node of an op under less than fine conditions: the host's allocations fail in turn, and two
+ * threads use the device at once. */
+#include <pthread.h>
+#include <stdio.h>
+
+#include "lib/check/checks.h"
+#include "lib/check/drive_host.h"
+
+enum { CALLS = 500, RUNS = 12 };
+
+/* Opens, runs, compares, closes. */
+static enum tfm_status once(const struct drive_backend *backend,
+                            const struct drive_backend *reference, enum tfm_op op,
+                            struct tfm__sample *sample, int64_t failing, struct tfm_error *err)
+{
+    const struct tfm__check_way *way = &tfm__check_op(op)->ways[0];
+    struct tfm__pair pair = {NULL, NULL};
+    struct tfm__check_rows run;
+
+    while (way->applies && !way->applies(sample))
+        way++;
+    way->prepare(sample, &run, way->argument);
+    enum tfm_status status = drive_plan_open(reference, sample->graph, sample->data,
+                                             &sample->capacity, 0, &pair.reference, err);
+    drive_fail(failing);
+    if (status == TFM_STATUS_OK)
+        status = drive_plan_open(backend, sample->graph, sample->data, &sample->capacity, 0,
+                                 &pair.plan, err);
+    drive_fail(-1);
+    if (status == TFM_STATUS_OK)
+        status = tfm__pair_run(&pair, sample, &run.rows, err);
+    tfm__pair_close(&pair);
+    return status;
+}
+
+/* Each call of the host's alloc fails once while a plan is opened: an error with a text, or right values
+ * all the same; nothing is lost; the next try works. Returns how many calls failed. */
+static int64_t without_memory(const struct drive_backend *backend,
+                              const struct drive_backend *reference, enum tfm_op op,
+                              struct tfm__sample *sample, struct tfm_error *err)
+{
+    int64_t calls = 0;
+
+    for (; calls < CALLS; calls++) {
+        const int64_t before = drive_blocks();
+        struct tfm_error why = {0};
+        const enum tfm_status status = once(backend, reference, op, sample, calls, &why);
+        const int failed = drive_failed();
+        if (status != TFM_STATUS_OK && (!failed || status == TFM_STATUS_INTERNAL)) {
+            tfm_error_set(err, status, "call %lld of alloc fails: %s", (long long)calls, why.text);
+            return calls;
+        }
+        if (status != TFM_STATUS_OK && !why.text[0]) {
+            tfm_error_set(err, status, "call %lld of alloc fails: a status without a text",
+                          (long long)calls);
+            return calls;
+        }
+        if (drive_blocks() != before) {
+            tfm_error_set(err, TFM_STATUS_INTERNAL,
+                          "call %lld of alloc fails: %lld blocks were not given back",
+                          (long long)calls, (long long)(drive_blocks() - before));
+            return calls;
+        }
+        if (!failed)
+            break;
+    }
+    if (once(backend, reference, op, sample, -1, err) != TFM_STATUS_OK)
+        tfm_error_prefix(err, "after all failures");
+    return calls;
+}
+
+/* ---- two threads ---- */
+
+struct worker {
+    struct tfm__pair pair;
+    struct tfm__sample sample;
+    struct tfm__check_rows run;
+    struct tfm_error err;
+    pthread_t thread;
+};
+
+static void *work(void *argument)
+{
+    struct worker *w = argument;
+
+    for (int i = 0; i < RUNS && w->err.status == TFM_STATUS_OK; i++)
+        tfm__pair_run(&w->pair, &w->sample, &w->run.rows, &w->err);
+    return NULL;
+}
+
+static enum tfm_status open_worker(struct worker *w, const struct drive_backend *backend,
+                                   const struct drive_backend *reference, enum tfm_op op,
+                                   int number)
+{
+    const struct tfm__check_op *generator = tfm__check_op(op);
+    const struct tfm__check_way *way = &generator->ways[0];
+
+    if (!tfm__check_find(backend, op, &w->sample))
+        return tfm_error_set(&w->err, TFM_STATUS_INTERNAL, "supports() has changed its mind");
+    while (way->applies && !way->applies(&w->sample))
+        way++;
+    way->prepare(&w->sample, &w->run, way->argument);
+    if (w->sample.special) /* values of its own */
+        tfm__sample_fill(&w->sample, w->sample.special, 100 + (uint64_t)number, 0,
+                         tfm__sample_count(&w->sample, w->sample.special), 1);
+    return tfm__pair_open(&w->pair, backend, reference, &w->sample, 0, 0, &w->err);
+}
+
+/* Both own a plan on one device; each must get its own values. */
+static enum tfm_status two_threads(const struct drive_backend *backend,
+                                   const struct drive_backend *reference, enum tfm_op op,
+                                   struct tfm_error *err)
+{
+    struct worker workers[2] = {0};
+    int started = 0;
+
+    for (int i = 0; i < 2 && err->status == TFM_STATUS_OK; i++) {
+        if (open_worker(&workers[i], backend, reference, op, i) != TFM_STATUS_OK)
+            *err = workers[i].err;
+    }
+    for (int i = 0; i < 2 && err->status == TFM_STATUS_OK; i++) {
+        if (pthread_create(&workers[i].thread, NULL, work, &workers[i]) != 0)
+            tfm_error_set(err, TFM_STATUS_NOMEM, "no thread could be started");
+        else
+            started++;
+    }
+    for (int i = 0; i < started; i++)
+        pthread_join(workers[i].thread, NULL);
+    for (int i = 0; i < 2; i++) {
+        if (err->status == TFM_STATUS_OK && workers[i].err.status != TFM_STATUS_OK) {
+            *err = workers[i].err;
+            tfm_error_prefix(err, "thread %d", i);
+        }
+        tfm__pair_close(&workers[i].pair);
+        tfm__sample_end(&workers[i].sample);
+    }
+    return err->status;
+}
+
+void tfm__check_stress(struct tfm__report *report, const struct drive_backend *backend,
+                       const struct drive_backend *reference, enum tfm_op op)
+{
+    struct tfm__sample sample;
+    struct tfm_error err = {0};
+
+    if (!tfm__check_find(backend, op, &sample))
+        return;
+    if (tfm__report_begin(report, "node", "%s %s: allocations fail", tfm_op_name(op),
+                          sample.what)) {
+        const int64_t calls = without_memory(backend, reference, op, &sample, &err);
+        tfm__report_end(report, &err);
+        tfm__report_note(report, "%s: each of %lld calls of the host's alloc failed once",
+                         tfm_op_name(op), (long long)calls);
+    }
+    err = (struct tfm_error){0};
+    if (tfm__report_begin(report, "node", "%s %s: two threads", tfm_op_name(op), sample.what)) {
+        two_threads(backend, reference, op, &err);
+        tfm__report_end(report, &err);
+    }
+    tfm__sample_end(&sample);
+}
