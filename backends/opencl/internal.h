@@ -77,7 +77,7 @@ enum tfm_status tfm__cl_copy(void *device, struct tfm_memory src, struct tfm_mem
 enum {
     TFM__CL_ATTENTION_QUERIES = 24,
     TFM__CL_ATTENTION_KEYS = 32,
-    TFM__CL_ATTENTION_SPLIT = 512,
+    TFM__CL_ATTENTION_SPLIT = 256,
 };
 
 /* Builds all kernels for device->id into device->program. BUILD: with device, driver, options and the
