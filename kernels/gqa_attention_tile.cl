@@ -4,8 +4,8 @@
  *   q, sum, total [QUERIES][wide], k, v [KEYS][wide], p [QUERIES][KEYS], in the workspace of a part
  *
  * Work map: all of it belongs to one part. Scores of 16 keys are made at a time, the lanes of their
- * products summed by tfm_sums for all keys together. Values go in fours of queries, so that a
- * vector of V is loaded once for them. Each query sums over its cells from left to right. */
+ * products summed by tfm_sums for all keys together. A vector of V is loaded once for up to four
+ * queries that see the same cells. Each query sums over its cells from left to right. */
 #ifndef TFM_COMMON_CL
 #include "common.cl"
 #endif
@@ -18,7 +18,7 @@
 #define TFM_ATTENTION_KEYS 32
 #endif
 #ifndef TFM_ATTENTION_SPLIT
-#define TFM_ATTENTION_SPLIT 512
+#define TFM_ATTENTION_SPLIT 256
 #endif
 
 /* 1 = what is beyond plain causal attention: bidirectional, window, soft cap, relative bias. It is a
@@ -52,17 +52,31 @@ struct tfm_attention {
     uint n, group, wide;
 };
 
-/* n vectors of d elements, `stride` elements apart, as floats [n][wide]. */
+/* n vectors of d elements, `stride` elements apart, as floats [n][wide]. Column by column: loads
+ * that are a fixed distance apart are what a processor fetches ahead. */
+TFM_INLINE void tfm_attention_columns(__global const uchar *from, ulong at, ulong stride,
+                                      const uint type, uint n, uint d, uint wide,
+                                      __global float *to)
+{
+    for (uint i = 0; i + 16 <= d; i += 16) {
+        for (uint j = 0; j < n; j++)
+            vstore16(tfm_load16(from, at + j * stride + i, type), 0, to + j * wide + i);
+    }
+    if (d % 16 != 0) {
+        const uint whole = d & ~15u;
+        for (uint j = 0; j < n; j++)
+            vstore16(tfm_load_tail(from, at + j * stride + whole, d - whole, type), 0,
+                     to + j * wide + whole);
+    }
+}
+
 static void tfm_attention_fetch(__global const uchar *from, ulong at, ulong stride, uint type,
                                 uint n, uint d, uint wide, __global float *to)
 {
-    for (uint j = 0; j < n; j++, at += stride, to += wide) {
-        uint i = 0;
-        for (; i + 16 <= d; i += 16)
-            vstore16(tfm_load16(from, at + i, type), 0, to + i);
-        if (i < d)
-            vstore16(tfm_load_tail(from, at + i, d - i, type), 0, to + i);
-    }
+    if (type == TFM_STEP_F16)
+        tfm_attention_columns(from, at, stride, TFM_STEP_F16, n, d, wide, to);
+    else
+        tfm_attention_columns(from, at, stride, TFM_STEP_F32, n, d, wide, to);
 }
 
 /* Lane i of the result is the sum of the lanes of v[i], by neighbours: 15 times two shuffles and an
@@ -150,33 +164,50 @@ static float tfm_attention_softmax(struct tfm_attention *a, uint j, uint skip, u
     return shrink;
 }
 
-/* sum = sum * shrink + p v for queries j..j+count-1, which see the same cells. A weight of 0 masks its
- * cell: what V holds there does not matter. */
+/* sum = sum * shrink + p v for queries j..j+count-1, which see the same cells, and `vectors` 16s of
+ * their elements from i on. A weight of 0 masks its cell: what V holds there does not matter. */
+TFM_INLINE void tfm_attention_block(struct tfm_attention *a, uint j, const uint count, uint i,
+                                    const uint vectors, uint skip, uint seen, const float *shrink)
+{
+    const uint wide = a->wide;
+    __global const float *p = a->p + j * TFM_ATTENTION_KEYS, *v = a->v + skip * wide + i;
+    __global float *sum = a->sum + j * wide + i;
+    float16 s[4][4];
+
+#pragma unroll
+    for (uint c = 0; c < count; c++) {
+#pragma unroll
+        for (uint b = 0; b < vectors; b++)
+            s[c][b] = vload16(b, sum + c * wide) * shrink[c];
+    }
+    for (uint cell = skip; cell < seen; cell++, v += wide) {
+#pragma unroll
+        for (uint c = 0; c < count; c++) {
+            const float weight = p[c * TFM_ATTENTION_KEYS + cell];
+            if (TFM_ATTENTION_GENERAL && weight == 0.0f)
+                continue;
+#pragma unroll
+            for (uint b = 0; b < vectors; b++)
+                s[c][b] = fma((float16)(weight), vload16(b, v), s[c][b]);
+        }
+    }
+#pragma unroll
+    for (uint c = 0; c < count; c++) {
+#pragma unroll
+        for (uint b = 0; b < vectors; b++)
+            vstore16(s[c][b], b, sum + c * wide);
+    }
+}
+
 TFM_INLINE void tfm_attention_values(struct tfm_attention *a, uint j, const uint count, uint skip,
                                      uint seen, const float *shrink)
 {
-    const uint wide = a->wide;
-    __global const float *p = a->p + j * TFM_ATTENTION_KEYS;
-    __global float *sum = a->sum + j * wide;
+    uint i = 0;
 
-    for (uint i = 0; i < wide; i += 16) {
-        float16 s[4];
-#pragma unroll
-        for (uint c = 0; c < count; c++)
-            s[c] = vload16(0, sum + c * wide + i) * shrink[c];
-        for (uint cell = skip; cell < seen; cell++) {
-            const float16 v = vload16(0, a->v + cell * wide + i);
-#pragma unroll
-            for (uint c = 0; c < count; c++) {
-                const float weight = p[c * TFM_ATTENTION_KEYS + cell];
-                if (!TFM_ATTENTION_GENERAL || weight != 0.0f)
-                    s[c] = fma((float16)(weight), v, s[c]);
-            }
-        }
-#pragma unroll
-        for (uint c = 0; c < count; c++)
-            vstore16(s[c], 0, sum + c * wide + i);
-    }
+    for (; i + 64 <= a->wide; i += 64)
+        tfm_attention_block(a, j, count, i, 4, skip, seen, shrink);
+    for (; i < a->wide; i += 16)
+        tfm_attention_block(a, j, count, i, 1, skip, seen, shrink);
 }
 
 /* Cells [cell, cell + n) of the sequence, n <= KEYS. */
@@ -199,19 +230,21 @@ static void tfm_attention_tile(struct tfm_attention *a, uint cell, uint n,
         if (seen[j] > skip[j])
             shrink[j] = tfm_attention_softmax(a, j, skip[j], seen[j], cell, s);
     }
-    for (uint j = 0; j < a->n;) {
-        uint same = j + 4 <= a->n;
-        for (uint c = 1; c < 4 && same; c++)
-            same = seen[j] == seen[j + c] && skip[j] == skip[j + c];
-        if (same) {
-            if (seen[j] > skip[j])
-                tfm_attention_values(a, j, 4, skip[j], seen[j], shrink + j);
-            j += 4;
-        } else {
-            if (seen[j] > skip[j])
-                tfm_attention_values(a, j, 1, skip[j], seen[j], shrink + j);
-            j++;
-        }
+    for (uint j = 0, same; j < a->n; j += same) {
+        for (same = 1; same < 4 && j + same < a->n && seen[j + same] == seen[j] &&
+                       skip[j + same] == skip[j];
+             same++)
+            ;
+        if (seen[j] <= skip[j])
+            continue;
+        if (same == 4)
+            tfm_attention_values(a, j, 4, skip[j], seen[j], shrink + j);
+        else if (same == 3)
+            tfm_attention_values(a, j, 3, skip[j], seen[j], shrink + j);
+        else if (same == 2)
+            tfm_attention_values(a, j, 2, skip[j], seen[j], shrink + j);
+        else
+            tfm_attention_values(a, j, 1, skip[j], seen[j], shrink + j);
     }
 }
 

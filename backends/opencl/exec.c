@@ -7,7 +7,7 @@
 #include "lib/core/checked.h"
 
 /* Work of one part: below this a launch is not worth waking another thread for. */
-enum { GRAIN = 1 << 16 };
+enum { GRAIN = 1 << 17 };
 
 atomic_uint_fast64_t tfm__cl_sgemm_calls, tfm__cl_kernel_launches;
 

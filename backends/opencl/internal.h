@@ -89,7 +89,7 @@ enum tfm_status tfm__cl_sources_gather(const struct tfm__cl_sources *sources, co
 enum {
     TFM__CL_ATTENTION_QUERIES = 24,
     TFM__CL_ATTENTION_KEYS = 32,
-    TFM__CL_ATTENTION_SPLIT = 512,
+    TFM__CL_ATTENTION_SPLIT = 256,
 };
 
 /* A kernel: the file in kernels/ whose program it is in, its name, and options of that program beside
