@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <tfm/device.h>
+
 #include "lib/check/checks.h"
 #include "lib/check/drive_host.h"
 
@@ -16,7 +18,9 @@ int tfm__check_asks(const struct drive_backend *backend, const struct tfm__sampl
 {
     char unused[256];
 
-    if (sample->err.status != TFM_STATUS_OK)
+    if (sample->err.status != TFM_STATUS_OK ||
+        !tfm_node_is_known(backend->table->abi_minor, node_of(sample), reason ? reason : unused,
+                           reason ? size : sizeof unused))
         return 0;
     return backend->table->supports(backend->device, node_of(sample), &sample->capacity,
                                     reason ? reason : unused, reason ? size : sizeof unused) != 0;
@@ -104,6 +108,12 @@ static void note_refusal(struct refusals *refusals, const char *reason)
     refusals->count[i]++;
 }
 
+static int is_known(const struct drive_backend *backend, const struct tfm__sample *sample)
+{
+    char reason[REASON];
+    return tfm_node_is_known(backend->table->abi_minor, node_of(sample), reason, sizeof reason);
+}
+
 /* A no has a reason that keeps to its size; the answer does not change; a yes holds for fewer rows. */
 static enum tfm_status question(const struct drive_backend *backend,
                                 const struct tfm__sample *sample, struct tfm_error *err)
@@ -152,7 +162,8 @@ static uint32_t ask_all(struct tfm__report *report, const struct drive_backend *
         struct tfm__sample sample;
         char reason[REASON] = "";
         generator->build(&sample, i);
-        if (run && sample.err.status == TFM_STATUS_OK && err.status == TFM_STATUS_OK)
+        if (run && sample.err.status == TFM_STATUS_OK && err.status == TFM_STATUS_OK &&
+            is_known(backend, &sample))
             question(backend, &sample, &err);
         if (tfm__check_asks(backend, &sample, reason, sizeof reason))
             taken++;

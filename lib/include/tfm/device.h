@@ -39,6 +39,11 @@ TFM_API void tfm_registry_destroy(struct tfm_registry *registry);
 TFM_API enum tfm_status tfm_registry_add(struct tfm_registry *registry,
                                          const struct tfm_backend *backend, struct tfm_error *err);
 
+/* The ageing rule: 1 = a backend that was built for ABI minor `abi_minor` knows all that the node uses
+ * and may be asked about it; 0 = it would take the node for another one, reason [size] says why. */
+TFM_API int tfm_node_is_known(uint32_t abi_minor, const struct tfm_node *node, char *reason,
+                              size_t size);
+
 /* The table of `reference`, which defines what is right: for a program that compares a backend with it
  * slot by slot. Constant. */
 TFM_API const struct tfm_backend *tfm_reference_backend(void);
