@@ -2,8 +2,8 @@
  * What every kernel file shares: the step table, the rows of a run, the split of work among parts,
  * and loads and stores of the activation types (F32, F16, BF16) with float inside.
  *
- * The host puts step.h and this file in front of all others; the #includes are for a compiler that
- * sees a file alone. Memory is reached by base pointer and byte offset; no alignment beyond that of
+ * An #include in quotes means a file of this folder. The host puts it in front of the file itself and
+ * the guard around it drops it, since OpenCL knows no folders. Memory is reached by base pointer and byte offset; no alignment beyond that of
  * the element is assumed. */
 #ifndef TFM_COMMON_CL
 #define TFM_COMMON_CL
@@ -19,6 +19,12 @@
 static uint tfm_rows(__global const struct tfm_step *s, __global const int *rows)
 {
     return (uint)(s->rows == TFM_STEP_OUT_ROWS ? rows[TFM_ROWS_N_OUT] : rows[TFM_ROWS_N]);
+}
+
+/* Vectors of this run, of an op that acts on each vector of a row. */
+static uint tfm_vectors(__global const struct tfm_step *s, __global const int *rows)
+{
+    return tfm_rows(s, rows) * s->vectors;
 }
 
 /* The three lists of sequences and the list of kept rows. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The table that embed.awk makes of the files in kernels/, in the order of their compilation. */
+ * The table that embed.awk makes of the files in kernels/. */
 #ifndef TFM_KERNELS_EMBEDDED_H
 #define TFM_KERNELS_EMBEDDED_H
 

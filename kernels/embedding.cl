@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * embedding: y[n] = table[ids[n]]
  *   table [V, width] packed in panels of 16 rows like the weight of a linear (see step.h), so that
- *   a tied head is one tensor with two readers; ids [N] I32 in [0, V); y [N, width] F32
+ *   a tied head is one tensor with two readers; ids [N, vectors] I32 in [0, V); y [N, vectors, width] F32
  *
  * Work map: a part takes a run of the N rows; row id is lane id % 16 of panel id / 16. */
 #ifndef TFM_COMMON_CL
@@ -55,7 +55,7 @@ static void tfm_embedding(__global const uchar *table, __global const int *ids, 
                           __global const struct tfm_step *s, __global const int *rows, uint part,
                           uint parts)
 {
-    const uint n = tfm_rows(s, rows), end = (uint)tfm_share(n, part + 1, parts);
+    const uint n = tfm_vectors(s, rows), end = (uint)tfm_share(n, part + 1, parts);
 
     for (uint row = (uint)tfm_share(n, part, parts); row < end; row++)
         tfm_embedding_row(table, (uint)ids[row], y + (ulong)row * s->width, s);

@@ -54,7 +54,7 @@ static void tfm_gemm_turn(__global const float *x, __global float *y,
                           __global const struct tfm_step *s, __global const int *rows, uint part,
                           uint parts)
 {
-    const uint n = tfm_rows(s, rows), columns = (n + 15) / 16, in = s->width;
+    const uint n = tfm_vectors(s, rows), columns = (n + 15) / 16, in = s->width;
     const uint end = (uint)tfm_share(columns, part + 1, parts);
     const ulong ld = (ulong)columns * 16;
 
@@ -144,7 +144,7 @@ static void tfm_gemm_store(__global const float *product, __global const uchar *
                            __global float *y, __global const struct tfm_step *s,
                            __global const int *rows, uint part, uint parts)
 {
-    const uint n = tfm_rows(s, rows), end = (uint)tfm_share(n, part + 1, parts);
+    const uint n = tfm_vectors(s, rows), end = (uint)tfm_share(n, part + 1, parts);
     const uint first = s->panel * TFM_PANEL, ld = s->panels * TFM_PANEL;
     const uint columns = min(ld, s->out - first), whole = columns & ~15u;
     const uint type = s->type[1];

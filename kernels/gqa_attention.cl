@@ -2,6 +2,10 @@
  * gqa_attention: softmax(q k^T scale) v over a KV cache   (Ainslie et al., arXiv:2305.13245)
  *   q, y [N, H, d], k, v [N, G, d] F32; k_cache, v_cache [slots, cells, G, d] F32 or F16; query
  *   head h reads kv head h / (H/G); row i of sequence s has cell p = past[s] + i, sees cells <= p
+ *   without caches k and v themselves are the keys and values, and cell i of a sequence is its row i
+ *   bias [buckets, H] F32, bucket [2 M + 1] I32, or absent
+ *   general: bidirectional, p sees all cells of its sequence; window W, only those with |c - p| < W;
+ *   softcap S, score = S tanh(score / S); then score += bias[bucket[clamp(c - p, -M, M) + M]][h]
  *
  * append writes k and v to their cells; attend makes y; a long context with few rows takes
  * attend_split and merge instead. Sums have one order in both: a context is cut into splits of
@@ -13,7 +17,7 @@
  *
  *   cells ->  0 ...... KEYS ...... 2 KEYS ...     each K and V vector of a tile is converted to
  *   query 0   [ tile   ][ tile      ][ti\          float once for all queries of the unit; cells
- *   query 1   [        ][           ][   \         behind the diagonal are never used
+ *   query 1   [        ][           ][   \         that no query of it sees are left out
  *
  * Unit u goes to part u % parts. A part has `scratch` floats of workspace to itself. The work
  * inside a unit is in gqa_attention_tile.cl, attend_split and merge in gqa_attention_split.cl. */
@@ -80,6 +84,27 @@ static void tfm_attention_finish(__global const float *total, float mass, __glob
         y[i] = total[i] * factor;
 }
 
+/* What query j sees from cell `own`, of `all` that its sequence has. */
+static void tfm_attention_look(struct tfm_attention *a, uint j, uint own, uint all,
+                               __global const struct tfm_step *s)
+{
+    const uint limit = s->cells ? s->cells : all;
+
+    own = min(own, limit - 1);
+    a->own[j] = own;
+    a->begin[j] = 0;
+    a->end[j] = own + 1;
+    if (TFM_ATTENTION_GENERAL) {
+        const uint window = s->window;
+        if (s->bidirectional)
+            a->end[j] = min(all, limit);
+        if (window) {
+            a->begin[j] = own >= window ? own - window + 1 : 0;
+            a->end[j] = window < a->end[j] - own ? own + window : a->end[j];
+        }
+    }
+}
+
 /* Sets up unit `unit`: its queries, scaled, and their cells. Returns its first query in the list of
  * its sequence and stores the sequence's first row; -1 when there are fewer units. */
 static int tfm_attention_open(struct tfm_attention *a, uint unit, __global const float *q,
@@ -98,15 +123,18 @@ static int tfm_attention_open(struct tfm_attention *a, uint unit, __global const
         }
         const uint first = unit / s->kv_heads * TFM_ATTENTION_QUERIES;
         a->group = unit % s->kv_heads;
-        a->slot = (uint)tfm_rows_slot(rows)[n];
+        const uint past = s->cells ? (uint)tfm_rows_past(rows)[n] : 0;
+        const uint width = s->kv_heads * d, all = past + tfm_sequence_end(rows, n) - begin;
+        a->origin = s->cells ? (ulong)(uint)tfm_rows_slot(rows)[n] * s->cells * width
+                             : (ulong)begin * width;
         a->n = min(queries - first, (uint)TFM_ATTENTION_QUERIES);
         for (uint j = 0; j < a->n; j++) {
             const uint row = begin + (first + j) / share;
             const uint head = a->group * share + (first + j) % share;
             const ulong at = ((ulong)row * s->heads + head) * d;
             __global float *to = a->q + j * a->wide;
-            a->own[j] = (uint)tfm_rows_past(rows)[n] + (row - begin);
-            a->own[j] = min(a->own[j], s->cells - 1);
+            tfm_attention_look(a, j, past + (row - begin), all, s);
+            a->head[j] = head;
             tfm_attention_fetch((__global const uchar *)q, at, 0, TFM_STEP_F32, 1, d, a->wide, to);
             for (uint i = 0; i < a->wide; i += 16)
                 vstore16(vload16(0, to + i) * s->scale, 0, to + i);
@@ -117,12 +145,22 @@ static int tfm_attention_open(struct tfm_attention *a, uint unit, __global const
     return -1;
 }
 
-/* Divides the workspace of a part. */
-static void tfm_attention_scratch(struct tfm_attention *a, __global float *scratch,
-                                  __global const struct tfm_step *s)
+/* The inputs, and the workspace of a part. */
+static void tfm_attention_start(struct tfm_attention *a, __global const uchar *k_cache,
+                                __global const uchar *v_cache, __global uchar *scratch,
+                                __global const uchar *bias, __global const uchar *bucket,
+                                __global const struct tfm_step *s)
 {
+    a->k_cache = k_cache + s->at[TFM_ATTENTION_K];
+    a->v_cache = v_cache + s->at[TFM_ATTENTION_V];
+    a->bias = 0;
+    if (s->type[TFM_ATTENTION_BIAS] != TFM_STEP_NONE) {
+        a->bias = (__global const float *)(bias + s->at[TFM_ATTENTION_BIAS]);
+        a->bucket = (__global const int *)(bucket + s->at[TFM_ATTENTION_BUCKET]);
+    }
     a->wide = (s->head_dim + 15) & ~15u;
-    a->q = scratch;
+    a->q = (__global float *)(scratch + s->at[TFM_ATTENTION_SCRATCH]) +
+           (ulong)get_group_id(0) * s->scratch;
     a->sum = a->q + TFM_ATTENTION_QUERIES * a->wide;
     a->total = a->sum + TFM_ATTENTION_QUERIES * a->wide;
     a->k = a->total + TFM_ATTENTION_QUERIES * a->wide;
@@ -139,36 +177,32 @@ static ulong tfm_attention_place(const struct tfm_attention *a, uint first_row, 
            (first + j) % share;
 }
 
-static void tfm_attention_attend(__global const float *q, __global const uchar *k_cache,
-                                 __global const uchar *v_cache, __global float *y,
-                                 __global float *scratch, __global const struct tfm_step *s,
+static void tfm_attention_attend(struct tfm_attention *a, __global const float *q,
+                                 __global float *y, __global const struct tfm_step *s,
                                  __global const int *rows, uint part, uint parts)
 {
-    struct tfm_attention a;
     uint first_row = 0;
     int first;
 
-    a.k_cache = k_cache;
-    a.v_cache = v_cache;
-    tfm_attention_scratch(&a, scratch + (ulong)part * s->scratch, s);
-    for (uint unit = part; (first = tfm_attention_open(&a, unit, q, s, rows, &first_row)) >= 0;
+    for (uint unit = part; (first = tfm_attention_open(a, unit, q, s, rows, &first_row)) >= 0;
          unit += parts) {
-        const uint end = a.own[a.n - 1] + 1;
-        for (uint j = 0; j < a.n; j++) {
-            a.all_most[j] = -INFINITY;
-            a.all_mass[j] = 0.0f;
+        const uint begin = a->begin[0] / TFM_ATTENTION_SPLIT * TFM_ATTENTION_SPLIT;
+        const uint end = a->end[a->n - 1];
+        for (uint j = 0; j < a->n; j++) {
+            a->all_most[j] = -INFINITY;
+            a->all_mass[j] = 0.0f;
         }
-        for (uint i = 0; i < a.n * a.wide; i += 16)
-            vstore16((float16)(0.0f), 0, a.total + i);
-        for (uint cell = 0; cell < end; cell += TFM_ATTENTION_SPLIT) {
-            tfm_attention_split(&a, cell, min(end, cell + TFM_ATTENTION_SPLIT), s);
-            for (uint j = 0; j < a.n; j++)
-                tfm_attention_merge(a.most[j], a.mass[j], a.sum + j * a.wide, &a.all_most[j],
-                                    &a.all_mass[j], a.total + j * a.wide, a.wide);
+        for (uint i = 0; i < a->n * a->wide; i += 16)
+            vstore16((float16)(0.0f), 0, a->total + i);
+        for (uint cell = begin; cell < end; cell += TFM_ATTENTION_SPLIT) {
+            tfm_attention_split(a, cell, min(end, cell + TFM_ATTENTION_SPLIT), s);
+            for (uint j = 0; j < a->n; j++)
+                tfm_attention_merge(a->most[j], a->mass[j], a->sum + j * a->wide, &a->all_most[j],
+                                    &a->all_mass[j], a->total + j * a->wide, a->wide);
         }
-        for (uint j = 0; j < a.n; j++)
-            tfm_attention_finish(a.total + j * a.wide, a.all_mass[j],
-                                 y + tfm_attention_place(&a, first_row, (uint)first, j, s) *
+        for (uint j = 0; j < a->n; j++)
+            tfm_attention_finish(a->total + j * a->wide, a->all_mass[j],
+                                 y + tfm_attention_place(a, first_row, (uint)first, j, s) *
                                          s->head_dim,
                                  s->head_dim);
     }
@@ -187,12 +221,15 @@ __kernel void tfm_run_gqa_attention_append(__global const uchar *k, __global con
 __kernel void tfm_run_gqa_attention_attend(__global const uchar *q, __global uchar *y,
                                            __global const uchar *k_cache,
                                            __global const uchar *v_cache, __global uchar *scratch,
+                                           __global const uchar *bias, __global const uchar *bucket,
                                            __global const struct tfm_step *steps, uint index,
                                            __global const int *rows)
 {
     __global const struct tfm_step *s = steps + index;
-    tfm_attention_attend((__global const float *)(q + s->at[0]), k_cache + s->at[2],
-                         v_cache + s->at[3], (__global float *)(y + s->at[1]),
-                         (__global float *)(scratch + s->at[4]), s, rows, get_group_id(0),
+    struct tfm_attention a;
+
+    tfm_attention_start(&a, k_cache, v_cache, scratch, bias, bucket, s);
+    tfm_attention_attend(&a, (__global const float *)(q + s->at[0]),
+                         (__global float *)(y + s->at[1]), s, rows, get_group_id(0),
                          get_num_groups(0));
 }

@@ -21,34 +21,29 @@ static uint tfm_attention_splits(__global const struct tfm_step *s, __global con
     return min((most + TFM_ATTENTION_SPLIT - 1) / TFM_ATTENTION_SPLIT, s->splits);
 }
 
-static void tfm_attention_attend_split(__global const float *q, __global const uchar *k_cache,
-                                       __global const uchar *v_cache, __global float *partial,
-                                       __global float *scratch, __global const struct tfm_step *s,
+static void tfm_attention_attend_split(struct tfm_attention *a, __global const float *q,
+                                       __global float *partial, __global const struct tfm_step *s,
                                        __global const int *rows, uint part, uint parts)
 {
     const uint splits = tfm_attention_splits(s, rows);
-    struct tfm_attention a;
     uint first_row = 0;
     int first;
 
     if (splits == 0)
         return;
-    a.k_cache = k_cache;
-    a.v_cache = v_cache;
-    tfm_attention_scratch(&a, scratch + (ulong)part * s->scratch, s);
-    for (uint u = part; (first = tfm_attention_open(&a, u / splits, q, s, rows, &first_row)) >= 0;
+    for (uint u = part; (first = tfm_attention_open(a, u / splits, q, s, rows, &first_row)) >= 0;
          u += parts) {
-        const uint end = a.own[a.n - 1] + 1, cell = u % splits * TFM_ATTENTION_SPLIT;
-        if (cell >= end)
+        const uint end = a->end[a->n - 1], cell = u % splits * TFM_ATTENTION_SPLIT;
+        if (cell >= end || cell + TFM_ATTENTION_SPLIT <= a->begin[0])
             continue;
-        tfm_attention_split(&a, cell, min(end, cell + TFM_ATTENTION_SPLIT), s);
-        for (uint j = 0; j < a.n; j++) {
-            const ulong place = tfm_attention_place(&a, first_row, (uint)first, j, s);
-            __global float *to = partial + (place * s->splits + u % splits) * (a.wide + 16);
-            for (uint i = 0; i < a.wide; i += 16)
-                vstore16(vload16(0, a.sum + j * a.wide + i), 0, to + i);
-            to[a.wide] = a.most[j];
-            to[a.wide + 1] = a.mass[j];
+        tfm_attention_split(a, cell, min(end, cell + TFM_ATTENTION_SPLIT), s);
+        for (uint j = 0; j < a->n; j++) {
+            const ulong place = tfm_attention_place(a, first_row, (uint)first, j, s);
+            __global float *to = partial + (place * s->splits + u % splits) * (a->wide + 16);
+            for (uint i = 0; i < a->wide; i += 16)
+                vstore16(vload16(0, a->sum + j * a->wide + i), 0, to + i);
+            to[a->wide] = a->most[j];
+            to[a->wide + 1] = a->mass[j];
         }
     }
 }
@@ -60,6 +55,7 @@ static void tfm_attention_merge_splits(__global const float *partial, __global f
     const uint heads = tfm_rows(s, rows) * s->heads, end = (uint)tfm_share(heads, part + 1, parts);
     const uint wide = (s->head_dim + 15) & ~15u;
     __global float *total = scratch + (ulong)part * s->scratch;
+    struct tfm_attention a;
     uint n = 0;
 
     for (uint h = (uint)tfm_share(heads, part, parts); h < end; h++) {
@@ -68,11 +64,15 @@ static void tfm_attention_merge_splits(__global const float *partial, __global f
             n++;
         if (n == (uint)rows[TFM_ROWS_N_SEQ])
             return;
-        const uint own = (uint)tfm_rows_past(rows)[n] + (row - (uint)tfm_rows_start(rows)[n]);
+        const uint begin = (uint)tfm_rows_start(rows)[n];
+        const uint past = s->cells ? (uint)tfm_rows_past(rows)[n] : 0;
+        tfm_attention_look(&a, 0, past + (row - begin), past + tfm_sequence_end(rows, n) - begin,
+                           s);
         float most = -INFINITY, mass = 0.0f;
         for (uint i = 0; i < wide; i += 16)
             vstore16((float16)(0.0f), 0, total + i);
-        for (uint split = 0; split < s->splits && split <= own / TFM_ATTENTION_SPLIT; split++) {
+        const uint last = min(s->splits - 1, (a.end[0] - 1) / TFM_ATTENTION_SPLIT);
+        for (uint split = a.begin[0] / TFM_ATTENTION_SPLIT; split <= last; split++) {
             __global const float *from = partial + ((ulong)h * s->splits + split) * (wide + 16);
             tfm_attention_merge(from[wide], from[wide + 1], from, &most, &mass, total, wide);
         }
@@ -83,13 +83,16 @@ static void tfm_attention_merge_splits(__global const float *partial, __global f
 __kernel void tfm_run_gqa_attention_split(__global const uchar *q, __global uchar *partial,
                                           __global const uchar *k_cache,
                                           __global const uchar *v_cache, __global uchar *scratch,
+                                          __global const uchar *bias, __global const uchar *bucket,
                                           __global const struct tfm_step *steps, uint index,
                                           __global const int *rows)
 {
     __global const struct tfm_step *s = steps + index;
-    tfm_attention_attend_split((__global const float *)(q + s->at[0]), k_cache + s->at[2],
-                               v_cache + s->at[3], (__global float *)(partial + s->at[1]),
-                               (__global float *)(scratch + s->at[4]), s, rows, get_group_id(0),
+    struct tfm_attention a;
+
+    tfm_attention_start(&a, k_cache, v_cache, scratch, bias, bucket, s);
+    tfm_attention_attend_split(&a, (__global const float *)(q + s->at[0]),
+                               (__global float *)(partial + s->at[1]), s, rows, get_group_id(0),
                                get_num_groups(0));
 }
 

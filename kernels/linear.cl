@@ -18,6 +18,11 @@
 #define TFM_LINEAR_TILE 8
 #endif
 
+/* dtype id of the weight: a program a type, so that only the types of a model are compiled */
+#ifndef TFM_LINEAR_TYPE
+#define TFM_LINEAR_TYPE TFM_STEP_Q4_1
+#endif
+
 /* acc[t] = x[t] . panel for the `tile` rows x[t] = x + t * in (the last ones repeat row `last`);
  * sums [.][in/32] holds the sum of each block of x. `tile` and `affine` (the type has an m) are
  * constants to the caller. */
@@ -171,20 +176,29 @@ static void tfm_linear_sums(__global const float *x, __global float *sums, ulong
         sums[b] = tfm_sum16(vload16(2 * b, x) + vload16(2 * b + 1, x));
 }
 
-/* column_bytes: of a panel for one k, or for one block of k. */
-TFM_INLINE void tfm_linear(const uint type, const uint column_bytes, __global const uchar *x,
-                           __global const uchar *weight, __global const uchar *bias,
-                           __global uchar *y, __global float *sums,
+/* Bytes of a panel for one k, or for one block of k. */
+TFM_INLINE uint tfm_linear_column_bytes(const uint type)
+{
+    return type == TFM_STEP_Q4_0   ? TFM_PANEL_Q4_0
+           : type == TFM_STEP_Q4_1 ? TFM_PANEL_Q4_1
+           : type == TFM_STEP_Q8_0 ? TFM_PANEL_Q8_0
+           : type == TFM_STEP_F32  ? 4 * TFM_PANEL
+                                   : 2 * TFM_PANEL;
+}
+
+TFM_INLINE void tfm_linear(const uint type, __global const uchar *x, __global const uchar *weight,
+                           __global const uchar *bias, __global uchar *y, __global float *sums,
                            __global const struct tfm_step *s, __global const int *rows, uint part,
                            uint parts)
 {
-    const uint n = tfm_rows(s, rows), panels = (s->out + TFM_PANEL - 1) / TFM_PANEL;
+    const uint n = tfm_vectors(s, rows), panels = (s->out + TFM_PANEL - 1) / TFM_PANEL;
     const uint end = (uint)tfm_share(panels, part + 1, parts);
     uint p = (uint)tfm_share(panels, part, parts);
     __global const float *in = (__global const float *)x;
     __global float *out = (__global float *)y;
     const int blocks = type >= TFM_STEP_Q4_0;
-    const ulong bytes = (ulong)(blocks ? s->width / TFM_BLOCK : s->width) * column_bytes;
+    const ulong bytes =
+        (ulong)(blocks ? s->width / TFM_BLOCK : s->width) * tfm_linear_column_bytes(type);
 
     if (n == 0 || p == end)
         return;
@@ -205,66 +219,12 @@ TFM_INLINE void tfm_linear(const uint type, const uint column_bytes, __global co
     }
 }
 
-/* One kernel a weight type, so that only the types of a model are compiled to machine code. */
-__kernel void tfm_run_linear_f32(__global const uchar *x, __global const uchar *weight,
-                                 __global const uchar *bias, __global uchar *y,
-                                 __global uchar *sums, __global const struct tfm_step *steps,
-                                 uint index, __global const int *rows)
+__kernel void tfm_run_linear(__global const uchar *x, __global const uchar *weight,
+                             __global const uchar *bias, __global uchar *y, __global uchar *sums,
+                             __global const struct tfm_step *steps, uint index,
+                             __global const int *rows)
 {
     __global const struct tfm_step *s = steps + index;
-    tfm_linear(TFM_STEP_F32, 64u, x + s->at[0], weight + s->at[1], bias + s->at[2], y + s->at[3],
+    tfm_linear(TFM_LINEAR_TYPE, x + s->at[0], weight + s->at[1], bias + s->at[2], y + s->at[3],
                (__global float *)(sums + s->at[4]), s, rows, get_group_id(0), get_num_groups(0));
-}
-
-__kernel void tfm_run_linear_f16(__global const uchar *x, __global const uchar *weight,
-                                 __global const uchar *bias, __global uchar *y,
-                                 __global uchar *sums, __global const struct tfm_step *steps,
-                                 uint index, __global const int *rows)
-{
-    __global const struct tfm_step *s = steps + index;
-    tfm_linear(TFM_STEP_F16, 32u, x + s->at[0], weight + s->at[1], bias + s->at[2], y + s->at[3],
-               (__global float *)(sums + s->at[4]), s, rows, get_group_id(0), get_num_groups(0));
-}
-
-__kernel void tfm_run_linear_bf16(__global const uchar *x, __global const uchar *weight,
-                                  __global const uchar *bias, __global uchar *y,
-                                  __global uchar *sums, __global const struct tfm_step *steps,
-                                  uint index, __global const int *rows)
-{
-    __global const struct tfm_step *s = steps + index;
-    tfm_linear(TFM_STEP_BF16, 32u, x + s->at[0], weight + s->at[1], bias + s->at[2], y + s->at[3],
-               (__global float *)(sums + s->at[4]), s, rows, get_group_id(0), get_num_groups(0));
-}
-
-__kernel void tfm_run_linear_q4_0(__global const uchar *x, __global const uchar *weight,
-                                  __global const uchar *bias, __global uchar *y,
-                                  __global uchar *sums, __global const struct tfm_step *steps,
-                                  uint index, __global const int *rows)
-{
-    __global const struct tfm_step *s = steps + index;
-    tfm_linear(TFM_STEP_Q4_0, TFM_PANEL_Q4_0, x + s->at[0], weight + s->at[1], bias + s->at[2],
-               y + s->at[3], (__global float *)(sums + s->at[4]), s, rows, get_group_id(0),
-               get_num_groups(0));
-}
-
-__kernel void tfm_run_linear_q4_1(__global const uchar *x, __global const uchar *weight,
-                                  __global const uchar *bias, __global uchar *y,
-                                  __global uchar *sums, __global const struct tfm_step *steps,
-                                  uint index, __global const int *rows)
-{
-    __global const struct tfm_step *s = steps + index;
-    tfm_linear(TFM_STEP_Q4_1, TFM_PANEL_Q4_1, x + s->at[0], weight + s->at[1], bias + s->at[2],
-               y + s->at[3], (__global float *)(sums + s->at[4]), s, rows, get_group_id(0),
-               get_num_groups(0));
-}
-
-__kernel void tfm_run_linear_q8_0(__global const uchar *x, __global const uchar *weight,
-                                  __global const uchar *bias, __global uchar *y,
-                                  __global uchar *sums, __global const struct tfm_step *steps,
-                                  uint index, __global const int *rows)
-{
-    __global const struct tfm_step *s = steps + index;
-    tfm_linear(TFM_STEP_Q8_0, TFM_PANEL_Q8_0, x + s->at[0], weight + s->at[1], bias + s->at[2],
-               y + s->at[3], (__global float *)(sums + s->at[4]), s, rows, get_group_id(0),
-               get_num_groups(0));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * rms_norm: y = x / sqrt(mean(x^2) + eps) * gamma   (Zhang and Sennrich, arXiv:1910.07467)
- *   x, y [N, width] F32, F16 or BF16; gamma [width] F32; summed in float, rounded once
+ *   x, y [N, vectors, width] F32, F16 or BF16; gamma [width] F32; summed in float, rounded once
  *
  * Work map: a part takes a run of rows; a row is summed in 16 lanes, then the lanes by halves, so
  * that the order depends on the width alone. y may be x. */
@@ -37,7 +37,7 @@ static void tfm_rms_norm(__global const uchar *x, __global const uchar *gamma, _
                          __global const struct tfm_step *s, __global const int *rows, uint part,
                          uint parts)
 {
-    const uint n = tfm_rows(s, rows), end = (uint)tfm_share(n, part + 1, parts);
+    const uint n = tfm_vectors(s, rows), end = (uint)tfm_share(n, part + 1, parts);
 
     for (uint row = (uint)tfm_share(n, part, parts); row < end; row++)
         tfm_rms_norm_row(x, gamma, y, (ulong)row * s->width, s);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * rope: rotary position embedding   (Su et al., arXiv:2104.09864)
- *   x, y [N, H, d] F32, F16 or BF16; pos [N] I32; table [P, r/2, 2] F32: (c, s) = table[pos[n]][i]
+ *   x, y [N, H, T, d] F32, F16 or BF16, T may be 1; pos [N, T] or, shared, [T] I32
+ *   table [P, r/2, 2] F32: (c, s) = table[pos[n][t]][i]
  *   pair i of every head, (a, b), becomes (a c - b s, a s + b c)
  *     adjacent  a = x[2i], b = x[2i + 1]    [a b a b a b]
  *     halves    a = x[i],  b = x[i + r/2]   [a a a b b b]
  *   elements r..d-1 are copied
  *
- * Work map: a part takes a run of the N H heads; 8 or 16 pairs at a time. y may be x: a group of
+ * Work map: a part takes a run of the N H T heads; 8 or 16 pairs at a time. y may be x: a group of
  * pairs is read whole before it is written. */
 #ifndef TFM_COMMON_CL
 #include "common.cl"
@@ -62,10 +63,15 @@ static void tfm_rope(__global const uchar *x, __global const int *pos, __global 
                      __global uchar *y, __global const struct tfm_step *s, __global const int *rows,
                      uint part, uint parts)
 {
-    const ulong n = (ulong)tfm_rows(s, rows) * s->heads, end = tfm_share(n, part + 1, parts);
+    const uint tokens = s->tokens;
+    const ulong n = (ulong)tfm_rows(s, rows) * s->heads * tokens,
+                end = tfm_share(n, part + 1, parts);
 
-    for (ulong h = tfm_share(n, part, parts); h < end; h++)
-        tfm_rope_head(x, y, h * s->head_dim, table + (ulong)pos[h / s->heads] * s->rotated, s);
+    for (ulong h = tfm_share(n, part, parts); h < end; h++) {
+        const ulong row = h / (s->heads * tokens), token = tokens == 1 ? 0 : h % tokens;
+        const int p = pos[s->shared ? token : row * tokens + token];
+        tfm_rope_head(x, y, h * s->head_dim, table + (ulong)p * s->rotated, s);
+    }
 }
 
 __kernel void tfm_run_rope(__global const uchar *x, __global const uchar *pos,

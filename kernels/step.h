@@ -48,17 +48,23 @@ struct tfm_step {
     tfm_u32 type[TFM_STEP_OPERANDS]; /* its dtype id */
     tfm_u32 op;                      /* id in tfm/ops.def */
     tfm_u32 rows;                    /* TFM_STEP_ALL_ROWS or TFM_STEP_OUT_ROWS */
-    tfm_u32 width;                   /* elements of a row: D, `in`, H d */
+    tfm_u32 vectors;                 /* vectors of `width` in a row, where the op acts on each */
+    tfm_u32 width;                   /* elements of a row or vector: D, `in`, H d */
     tfm_u32 out;                     /* rows of the weight: `out`, V */
     tfm_u32 panel, panels;           /* unpack: first panel and count of its block */
     tfm_u32 heads, kv_heads;         /* H, G */
     tfm_u32 head_dim;                /* d */
     tfm_u32 rotated;                 /* rope: r, the elements of a head that turn */
     tfm_u32 halves;                  /* rope: 1 = pairs (i, i + r/2), 0 = pairs (2i, 2i + 1) */
-    tfm_u32 slots, cells;            /* extents of the caches */
+    tfm_u32 tokens;                  /* rope: T of a row, 1 in [N, H, d] */
+    tfm_u32 shared;                  /* rope: 1 = pos [T] for all rows */
+    tfm_u32 tanh_form;               /* gelu */
+    tfm_u32 slots, cells;            /* extents of the caches; cells 0 = no caches */
+    tfm_u32 bidirectional, window;   /* attention: as the attributes */
+    tfm_u32 span;                    /* attention: M of rel_bucket [2 M + 1] */
     tfm_u32 splits;                  /* attention: splits that the workspace has room for */
     tfm_u32 scratch;                 /* floats of workspace that a part has for itself */
-    tfm_f32 eps, scale;
+    tfm_f32 eps, scale, softcap;
 };
 
 /* The rows of one run (struct tfm_rows), an array of int: these words, then slot [S], start [S],

@@ -2,19 +2,10 @@
  * swiglu: y = silu(gate) * up, silu(g) = g / (1 + exp(-g))   (Shazeer, arXiv:2002.05202)
  *   gate, up, y [N, width], each F32, F16 or BF16; computed in float, rounded once
  *
- * Far to the left exp(-g) overflows to infinity and the quotient is 0, as it should be; only
- * -inf / inf needs a word of its own.
- *
  * Work map: as in add.cl. y may be gate. */
-#ifndef TFM_COMMON_CL
-#include "common.cl"
+#ifndef TFM_GATES_CL
+#include "gates.cl"
 #endif
-
-static float16 tfm_silu(float16 g)
-{
-    const float16 quotient = g / (1.0f + exp(-g));
-    return select(quotient, (float16)(0.0f), g == (float16)(-INFINITY));
-}
 
 static void tfm_swiglu(__global const uchar *gate, __global const uchar *up, __global uchar *y,
                        __global const struct tfm_step *s, __global const int *rows, uint part,
@@ -25,12 +16,12 @@ static void tfm_swiglu(__global const uchar *gate, __global const uchar *up, __g
     const ulong end = tfm_share(vectors, part + 1, parts);
 
     for (ulong v = tfm_share(vectors, part, parts); v < end; v++)
-        tfm_store16(tfm_silu(tfm_load16(gate, v * 16, s->type[0])) *
+        tfm_store16(tfm_silu_of(tfm_load16(gate, v * 16, s->type[0])) *
                         tfm_load16(up, v * 16, s->type[1]),
                     y, v * 16, s->type[2]);
     if (part + 1 == parts && n % 16 != 0) {
         const uint left = (uint)(n % 16);
-        tfm_store_tail(tfm_silu(tfm_load_tail(gate, vectors * 16, left, s->type[0])) *
+        tfm_store_tail(tfm_silu_of(tfm_load_tail(gate, vectors * 16, left, s->type[0])) *
                            tfm_load_tail(up, vectors * 16, left, s->type[1]),
                        y, vectors * 16, left, s->type[2]);
     }

@@ -51,6 +51,27 @@ int tfm__cl_is_activation(const struct tfm__cl_device *d, const struct tfm_tenso
                           tensor->name ? tensor->name : "", dtype_name(d, tensor));
 }
 
+uint32_t tfm__cl_vectors(const struct tfm_tensor *tensor)
+{
+    uint32_t n = 1;
+
+    for (int32_t i = 1; i < tensor->rank - 1; i++)
+        n *= (uint32_t)tensor->shape[i];
+    return n;
+}
+
+int tfm__cl_vectors_fit(const struct tfm_tensor *tensor, const struct tfm_capacity *capacity,
+                        char *reason, size_t size)
+{
+    const uint32_t rows =
+        tensor->extent == TFM_EXTENT_OUT_ROWS ? capacity->out_rows : capacity->rows;
+
+    if ((uint64_t)rows * tfm__cl_vectors(tensor) <= INT_MAX)
+        return 1;
+    return tfm__cl_refuse(reason, size, "%u rows of '%s' have more vectors than 31 bits count",
+                          rows, tensor->name ? tensor->name : "");
+}
+
 /* What holds for a tensor of any op: its row is counted in 32 bits, and there is no F64. */
 static int tensor_fits(const struct tfm_tensor *tensor, char *reason, size_t size)
 {

@@ -189,7 +189,7 @@ static enum tfm_status create_objects(struct tfm__cl_device *d, struct tfm_error
     d->queue = clCreateCommandQueue(d->context, d->id, 0, &code);
     if (code != CL_SUCCESS)
         return tfm__cl_fail(d->host, err, "clCreateCommandQueue", code);
-    return tfm__cl_build(d, err);
+    return tfm__cl_programs_open(d, err);
 }
 
 enum tfm_status tfm__cl_open(const struct tfm_host *host, uint32_t index, void **device,
@@ -209,6 +209,7 @@ enum tfm_status tfm__cl_open(const struct tfm_host *host, uint32_t index, void *
     d->host = host;
     d->found = found[index];
     pthread_mutex_init(&d->gemm_lock, NULL);
+    pthread_mutex_init(&d->build_lock, NULL);
     read_facts(d);
     take_units(d);
     d->parts = d->units * PARTS_PER_UNIT;
@@ -227,8 +228,7 @@ void tfm__cl_close(void *device)
 
     if (d->gemm_ready)
         tfm__cl_gemm_forget();
-    if (d->program)
-        (void)clReleaseProgram(d->program);
+    tfm__cl_programs_close(d);
     if (d->queue)
         (void)clReleaseCommandQueue(d->queue);
     if (d->context)
@@ -236,6 +236,7 @@ void tfm__cl_close(void *device)
     if (d->id != d->found.device)
         (void)clReleaseDevice(d->id);
     pthread_mutex_destroy(&d->gemm_lock);
+    pthread_mutex_destroy(&d->build_lock);
     d->host->free(d);
 }
 

@@ -98,12 +98,16 @@ static enum tfm_status create_kernel(struct tfm__cl_exec *e, uint32_t index,
 {
     const struct tfm__cl_launch *launch = &e->program->launches[index];
     const cl_uint number = index;
+    cl_program program = NULL;
     cl_int code = CL_SUCCESS;
     cl_uint a = 0;
 
-    const cl_kernel kernel = clCreateKernel(e->device->program, launch->kernel, &code);
+    const enum tfm_status status = tfm__cl_program_of(e->device, &launch->kernel, &program, err);
+    if (status != TFM_STATUS_OK)
+        return status;
+    const cl_kernel kernel = clCreateKernel(program, launch->kernel.name, &code);
     if (code != CL_SUCCESS)
-        return tfm__cl_fail(e->device->host, err, launch->kernel, code);
+        return tfm__cl_fail(e->device->host, err, launch->kernel.name, code);
     e->kernels[index] = kernel;
     for (; a < launch->n_operands && code == CL_SUCCESS; a++) {
         const cl_mem buffer = resolve(e, &launch->operands[a], memory, 0).buffer;
@@ -248,7 +252,7 @@ enum tfm_status tfm__cl_launch(struct tfm__cl_exec *e, uint32_t index, uint64_t 
         clEnqueueNDRangeKernel(e->queue, e->kernels[index], 1, NULL, &parts, &local, 0, NULL, NULL);
 
     if (code != CL_SUCCESS)
-        return tfm__cl_fail(e->device->host, err, e->program->launches[index].kernel, code);
+        return tfm__cl_fail(e->device->host, err, e->program->launches[index].kernel.name, code);
     atomic_fetch_add_explicit(&tfm__cl_kernel_launches, 1, memory_order_relaxed);
     return TFM_STATUS_OK;
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * gqa_attention: the launches append, attend, and for a long context with few rows split and merge
- * instead of attend (kernels/gqa_attention.cl). Both ways give the same bits. */
+ * gqa_attention: the launches attend, and for a long context with few rows split and merge instead of
+ * attend (kernels/gqa_attention.cl); both ways give the same bits. Before them append, if there are
+ * caches. */
 #include <math.h>
 
 #include "backends/opencl/internal.h"
 #include "lib/core/checked.h"
 
-enum { APPEND, ATTEND, SPLIT, MERGE, LAUNCHES };
+enum { ATTEND, SPLIT, MERGE, APPEND, LAUNCHES };
 
 /* Most rows of a run that are worth splitting their context. */
 enum { SPLIT_ROWS = 8 };
@@ -19,6 +20,24 @@ struct sizes {
     size_t scratch_bytes, partial_bytes; /* of all parts; of all partial results */
 };
 
+static const struct tfm_tensor *input(const struct tfm_node *node, uint32_t i)
+{
+    return i < node->n_inputs ? node->inputs[i] : NULL;
+}
+
+/* Beyond the plain causal kernels. */
+static int is_general(const struct tfm_node *node)
+{
+    return node->attrs.bidirectional || node->attrs.window || node->attrs.softcap > 0 ||
+           input(node, 5);
+}
+
+static struct tfm__cl_kernel kernel(const struct tfm_node *node, const char *name)
+{
+    return (struct tfm__cl_kernel){"gqa_attention_split.cl", name,
+                                   is_general(node) ? "-DTFM_ATTENTION_GENERAL=1" : NULL};
+}
+
 static int measure(const struct tfm__cl_device *d, const struct tfm_node *node,
                    const struct tfm_capacity *capacity, struct sizes *s)
 {
@@ -29,8 +48,8 @@ static int measure(const struct tfm__cl_device *d, const struct tfm_node *node,
 
     if (tfm__align_size(dim, lanes, &s->wide))
         return 0;
-    s->splits =
-        ((size_t)node->inputs[3]->shape[1] + TFM__CL_ATTENTION_SPLIT - 1) / TFM__CL_ATTENTION_SPLIT;
+    const size_t cells = input(node, 3) ? (size_t)node->inputs[3]->shape[1] : capacity->rows;
+    s->splits = (cells + TFM__CL_ATTENTION_SPLIT - 1) / TFM__CL_ATTENTION_SPLIT;
     if (tfm__mul_size(s->wide, 3 * TFM__CL_ATTENTION_QUERIES + 2 * TFM__CL_ATTENTION_KEYS,
                       &s->scratch) ||
         tfm__add_size(s->scratch, TFM__CL_ATTENTION_QUERIES * TFM__CL_ATTENTION_KEYS,
@@ -51,22 +70,26 @@ static int supports(const struct tfm__cl_device *d, const struct tfm_node *node,
         if (node->inputs[i]->dtype != TFM_DTYPE_F32)
             return tfm__cl_refuse(reason, size, "q, k and v must be f32");
     }
-    for (int i = 3; i < 5; i++) {
-        if (node->inputs[i]->dtype != TFM_DTYPE_F32 && node->inputs[i]->dtype != TFM_DTYPE_F16)
+    for (uint32_t i = 3; i < 5; i++) {
+        const struct tfm_tensor *cache = input(node, i);
+        if (cache && cache->dtype != TFM_DTYPE_F32 && cache->dtype != TFM_DTYPE_F16)
             return tfm__cl_refuse(reason, size, "the caches must be f32 or f16");
     }
+    if (input(node, 5) && input(node, 5)->dtype != TFM_DTYPE_F32)
+        return tfm__cl_refuse(reason, size, "rel_bias must be f32");
     if (node->inputs[0]->extent != TFM_EXTENT_ROWS)
         return tfm__cl_refuse(reason, size, "q must have all rows of the run");
     if (!measure(d, node, capacity, &s))
-        return tfm__cl_refuse(reason, size, "the workspace of d %lld and %lld cells is too large",
-                              (long long)node->inputs[0]->shape[2],
-                              (long long)node->inputs[3]->shape[1]);
+        return tfm__cl_refuse(
+            reason, size, "the workspace of d %lld and %lld cells is too large",
+            (long long)node->inputs[0]->shape[2],
+            (long long)(input(node, 3) ? input(node, 3)->shape[1] : capacity->rows));
     return 1;
 }
 
 static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *node)
 {
-    const struct tfm_tensor *q = node->inputs[0], *k = node->inputs[1], *cache = node->inputs[3];
+    const struct tfm_tensor *q = node->inputs[0], *k = node->inputs[1], *cache = input(node, 3);
     const double scale = node->attrs.scale;
     struct tfm_step step = tfm__cl_step(node);
     struct sizes s;
@@ -77,8 +100,12 @@ static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *no
     step.heads = (uint32_t)q->shape[1];
     step.kv_heads = (uint32_t)k->shape[1];
     step.head_dim = (uint32_t)q->shape[2];
-    step.slots = (uint32_t)cache->shape[0];
-    step.cells = (uint32_t)cache->shape[1];
+    step.slots = cache ? (uint32_t)cache->shape[0] : 0;
+    step.cells = cache ? (uint32_t)cache->shape[1] : 0;
+    step.bidirectional = node->attrs.bidirectional != 0;
+    step.window = (uint32_t)node->attrs.window;
+    step.softcap = (float)node->attrs.softcap;
+    step.span = input(node, 6) ? (uint32_t)(input(node, 6)->shape[0] / 2) : 0;
     step.splits = (uint32_t)s.splits;
     step.scratch = (uint32_t)s.scratch;
     step.scale = (float)(scale != 0 ? scale : 1.0 / sqrt((double)q->shape[2]));
@@ -87,30 +114,37 @@ static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *no
     const struct tfm__cl_operand query = tfm__cl_operand_of(p, q, TFM__CL_RAW);
     const struct tfm__cl_operand key = tfm__cl_operand_of(p, k, TFM__CL_RAW);
     const struct tfm__cl_operand value = tfm__cl_operand_of(p, node->inputs[2], TFM__CL_RAW);
-    const struct tfm__cl_operand k_cache = tfm__cl_operand_of(p, cache, TFM__CL_RAW);
-    const struct tfm__cl_operand v_cache = tfm__cl_operand_of(p, node->inputs[4], TFM__CL_RAW);
+    const struct tfm__cl_operand k_cache = cache ? tfm__cl_operand_of(p, cache, TFM__CL_RAW) : key;
+    const struct tfm__cl_operand v_cache =
+        cache ? tfm__cl_operand_of(p, node->inputs[4], TFM__CL_RAW) : value;
+    const struct tfm__cl_operand bias = tfm__cl_operand_of(p, input(node, 5), TFM__CL_RAW);
+    const struct tfm__cl_operand bucket = tfm__cl_operand_of(p, input(node, 6), TFM__CL_RAW);
     const struct tfm__cl_operand y = tfm__cl_operand_of(p, node->outputs[0], TFM__CL_RAW);
     const struct tfm__cl_operand scratch = tfm__cl_operand_workspace(0);
     const struct tfm__cl_operand partial = tfm__cl_operand_workspace(s.scratch_bytes);
     const uint64_t row = (uint64_t)tfm_tensor_row_elements(q);
     const struct tfm__cl_launch launches[LAUNCHES] = {
-        [APPEND] = {"tfm_run_gqa_attention_append",
+        [ATTEND] = {kernel(node, "tfm_run_gqa_attention_attend"),
+                    step,
+                    7,
+                    {query, y, k_cache, v_cache, scratch, bias, bucket},
+                    row},
+        [SPLIT] = {kernel(node, "tfm_run_gqa_attention_split"),
+                   step,
+                   7,
+                   {query, partial, k_cache, v_cache, scratch, bias, bucket},
+                   row},
+        [MERGE] =
+            {kernel(node, "tfm_run_gqa_attention_merge"), step, 3, {partial, y, scratch}, row},
+        [APPEND] = {kernel(node, "tfm_run_gqa_attention_append"),
                     step,
                     4,
                     {key, value, k_cache, v_cache},
                     2 * (uint64_t)tfm_tensor_row_elements(k)},
-        [ATTEND] =
-            {"tfm_run_gqa_attention_attend", step, 5, {query, y, k_cache, v_cache, scratch}, row},
-        [SPLIT] = {"tfm_run_gqa_attention_split",
-                   step,
-                   5,
-                   {query, partial, k_cache, v_cache, scratch},
-                   row},
-        [MERGE] = {"tfm_run_gqa_attention_merge", step, 3, {partial, y, scratch}, row},
     };
     enum tfm_status status = TFM_STATUS_OK;
 
-    for (int i = 0; i < LAUNCHES && status == TFM_STATUS_OK; i++)
+    for (int i = 0; i < (cache ? LAUNCHES : APPEND) && status == TFM_STATUS_OK; i++)
         status = tfm__cl_plan_launch(p, &launches[i]);
     return status;
 }
@@ -136,16 +170,18 @@ static enum tfm_status run(struct tfm__cl_exec *e, const struct tfm__cl_node *no
     uint64_t work;
     const uint64_t cells = longest(rows, &work);
     const int split = rows->n <= SPLIT_ROWS && cells > TFM__CL_ATTENTION_SPLIT;
-    const uint64_t load[LAUNCHES] = {rows->n, work, work, rows->n};
+    const int all = rows->n == 0;
+    enum tfm_status status = TFM_STATUS_OK;
 
-    for (int i = 0; i < LAUNCHES; i++) {
-        if (rows->n > 0 && ((split && i == ATTEND) || (!split && i >= SPLIT)))
-            continue;
-        const enum tfm_status status = tfm__cl_launch(e, node->first + (uint32_t)i, load[i], err);
-        if (status != TFM_STATUS_OK)
-            return status;
-    }
-    return TFM_STATUS_OK;
+    if (node->count == LAUNCHES)
+        status = tfm__cl_launch(e, node->first + APPEND, rows->n, err);
+    if (status == TFM_STATUS_OK && (all || !split))
+        status = tfm__cl_launch(e, node->first + ATTEND, work, err);
+    if (status == TFM_STATUS_OK && (all || split))
+        status = tfm__cl_launch(e, node->first + SPLIT, work, err);
+    if (status == TFM_STATUS_OK && (all || split))
+        status = tfm__cl_launch(e, node->first + MERGE, rows->n, err);
+    return status;
 }
 
 const struct tfm__cl_op tfm__cl_op_gqa_attention = {.supports = supports, .plan = plan, .run = run};

@@ -37,8 +37,10 @@ struct tfm__cl_device {
     struct tfm__cl_found found;
     cl_device_id id; /* found.device, or a sub-device of it */
     cl_context context;
-    cl_command_queue queue; /* for transfers and packing; an exec has its own */
-    cl_program program;
+    cl_command_queue queue;          /* for transfers and packing; an exec has its own */
+    struct tfm__cl_sources *sources; /* of all kernels, as they were when the device was opened */
+    pthread_mutex_t build_lock;
+    struct tfm__cl_built *built; /* under the lock: the programs so far */
     enum tfm_device_kind kind;
     uint32_t units, parts; /* compute units; most parts that a launch is split into */
     size_t max_alloc, base_align;
@@ -71,7 +73,17 @@ enum tfm_status tfm__cl_download(void *device, struct tfm_memory src, void *dst,
 enum tfm_status tfm__cl_copy(void *device, struct tfm_memory src, struct tfm_memory dst,
                              size_t bytes, struct tfm_error *err);
 
-/* ---- kernels (program.c) ------------------------------------------------------------------------ */
+/* ---- kernels (sources.c: their text, program.c) --------------------------------------------------- */
+
+/* All files of kernels/: embedded, or read from TFM_KERNEL_PATH. IO: that folder lacks a file. */
+struct tfm__cl_sources;
+enum tfm_status tfm__cl_sources_open(const struct tfm_host *host, struct tfm__cl_sources **sources,
+                                     struct tfm_error *err);
+void tfm__cl_sources_close(struct tfm__cl_sources *sources);
+/* What the program of `file` is compiled from, for clCreateProgramWithSource. Free `strings` with
+ * host->free; the texts are the sources' own. */
+enum tfm_status tfm__cl_sources_gather(const struct tfm__cl_sources *sources, const char *file,
+                                       const char ***strings, size_t *n, struct tfm_error *err);
 
 /* Constants of kernels/gqa_attention.cl that the host counts with; passed to it with -D. */
 enum {
@@ -80,9 +92,22 @@ enum {
     TFM__CL_ATTENTION_SPLIT = 512,
 };
 
-/* Builds all kernels for device->id into device->program. BUILD: with device, driver, options and the
- * log's first error (the log itself goes to host->log); IO: TFM_KERNEL_PATH lacks a file. */
-enum tfm_status tfm__cl_build(struct tfm__cl_device *device, struct tfm_error *err);
+/* A kernel: the file in kernels/ whose program it is in, its name, and options of that program beside
+ * the common ones, NULL = none. */
+struct tfm__cl_kernel {
+    const char *file, *name, *options;
+};
+
+/* Reads the sources of all kernels and builds one program, so that a compiler that does not work is
+ * told when the device is opened. IO: TFM_KERNEL_PATH lacks a file; BUILD: as below. */
+enum tfm_status tfm__cl_programs_open(struct tfm__cl_device *device, struct tfm_error *err);
+void tfm__cl_programs_close(struct tfm__cl_device *device);
+
+/* The program of a kernel, owned by the device, built on first use. Several threads may ask. BUILD: with
+ * device, driver, options and the log's first error (the log itself goes to host->log). */
+enum tfm_status tfm__cl_program_of(struct tfm__cl_device *device,
+                                   const struct tfm__cl_kernel *kernel, cl_program *program,
+                                   struct tfm_error *err);
 
 /* ---- packed weights (pack.c: the form, pool.c: where they lie) ----------------------------------- */
 
@@ -135,7 +160,7 @@ struct tfm__cl_operand {
 
 /* One launch of one kernel: arguments are the operands, then step table, index, rows. */
 struct tfm__cl_launch {
-    const char *kernel;
+    struct tfm__cl_kernel kernel;
     struct tfm_step step; /* all but at[] and type[] */
     uint32_t n_operands;
     struct tfm__cl_operand operands[TFM_STEP_OPERANDS];
@@ -271,6 +296,19 @@ int tfm__cl_refuse(char *reason, size_t size, const char *format, ...) TFM_PRINT
 /* 1 if `tensor` is F32, F16 or BF16; else 0 with the reason. */
 int tfm__cl_is_activation(const struct tfm__cl_device *device, const struct tfm_tensor *tensor,
                           char *reason, size_t size);
+
+/* Extents between the first and the last, multiplied: vectors that an op on the last extent has in a row.
+ * fit: 1 if those of all rows can be counted in 31 bits; else 0 with the reason. */
+uint32_t tfm__cl_vectors(const struct tfm_tensor *tensor);
+int tfm__cl_vectors_fit(const struct tfm_tensor *tensor, const struct tfm_capacity *capacity,
+                        char *reason, size_t size);
+
+/* The ops that compute element by element (elementwise.c). cost: of an element. */
+int tfm__cl_elementwise_supports(const struct tfm__cl_device *device, const struct tfm_node *node,
+                                 const struct tfm_capacity *capacity, char *reason, size_t size);
+enum tfm_status tfm__cl_elementwise_plan(struct tfm__cl_planner *planner,
+                                         const struct tfm_node *node, struct tfm__cl_kernel kernel,
+                                         uint32_t cost);
 
 /* The module's one exported symbol (backend.c). */
 TFM_API extern const struct tfm_backend tfm_backend_v1;

@@ -9,20 +9,29 @@ enum { VECTOR, TURN, BLOCKS };   /* launches; then unpack and store of each bloc
 enum { WEIGHT_BYTES = 4 << 20 }; /* of a block of unpacked weights, about: stays in the caches */
 enum { UNPACK_COST = 2, STORE_COST = 2 }; /* of an element */
 
-/* One kernel a type of weight. */
-static const char *vector_kernel(enum tfm_dtype dtype)
+/* The matrix-vector kernel is a program for each type of weight. */
+static struct tfm__cl_kernel vector_kernel(enum tfm_dtype dtype)
 {
-    static const char *const kernels[TFM_DTYPE_COUNT] = {
-        [TFM_DTYPE_F32] = "tfm_run_linear_f32",   [TFM_DTYPE_F16] = "tfm_run_linear_f16",
-        [TFM_DTYPE_BF16] = "tfm_run_linear_bf16", [TFM_DTYPE_Q4_0] = "tfm_run_linear_q4_0",
-        [TFM_DTYPE_Q4_1] = "tfm_run_linear_q4_1", [TFM_DTYPE_Q8_0] = "tfm_run_linear_q8_0",
+    static const char *const options[TFM_DTYPE_COUNT] = {
+#define TFM_DTYPE(id, NAME, name, block, bytes, class, minor) \
+    [TFM_DTYPE_##NAME] = "-DTFM_LINEAR_TYPE=" #id,
+#include <tfm/dtypes.def>
+#undef TFM_DTYPE
     };
-    return (unsigned)dtype < TFM_DTYPE_COUNT ? kernels[dtype] : NULL;
+    return (struct tfm__cl_kernel){"linear.cl", "tfm_run_linear", options[dtype]};
 }
 
+static struct tfm__cl_kernel gemm_kernel(const char *name)
+{
+    return (struct tfm__cl_kernel){"gemm.cl", name, NULL};
+}
+
+/* Vectors that the linear acts on; supports() has seen that they fit 31 bits. */
 static uint32_t capacity_rows(const struct tfm_node *node, const struct tfm_capacity *capacity)
 {
-    return node->outputs[0]->extent == TFM_EXTENT_OUT_ROWS ? capacity->out_rows : capacity->rows;
+    const uint32_t rows =
+        node->outputs[0]->extent == TFM_EXTENT_OUT_ROWS ? capacity->out_rows : capacity->rows;
+    return rows * tfm__cl_vectors(node->inputs[0]);
 }
 
 /* Sizes of the padded matrices; 0 on overflow. */
@@ -78,8 +87,9 @@ static int supports(const struct tfm__cl_device *d, const struct tfm_node *node,
 
     if (x->dtype != TFM_DTYPE_F32)
         return tfm__cl_refuse(reason, size, "x must be f32");
-    if (!vector_kernel(weight->dtype) ||
-        tfm__cl_panel_bytes(weight->dtype, (size_t)weight->shape[1]) == 0)
+    if (!tfm__cl_vectors_fit(x, capacity, reason, size))
+        return 0;
+    if (tfm__cl_panel_bytes(weight->dtype, (size_t)weight->shape[1]) == 0)
         return tfm__cl_refuse(reason, size, "no kernel for a weight of %s with rows of %lld",
                               info ? info->name : "?", (long long)weight->shape[1]);
     if (!measure(d, node, capacity, &s))
@@ -137,7 +147,7 @@ static enum tfm_status plan_gemm(struct tfm__cl_planner *p, const struct tfm_nod
     const struct tfm__cl_operand packed = tfm__cl_operand_of(p, node->inputs[1], TFM__CL_PANELS);
     const struct tfm__cl_operand bias =
         tfm__cl_operand_of(p, node->n_inputs > 2 ? node->inputs[2] : NULL, TFM__CL_RAW);
-    const struct tfm__cl_launch turn = {"tfm_run_gemm_turn",
+    const struct tfm__cl_launch turn = {gemm_kernel("tfm_run_gemm_turn"),
                                         step,
                                         2,
                                         {tfm__cl_operand_of(p, node->inputs[0], TFM__CL_RAW), x},
@@ -149,10 +159,13 @@ static enum tfm_status plan_gemm(struct tfm__cl_planner *p, const struct tfm_nod
         step.panel = (uint32_t)first;
         step.panels = (uint32_t)(left < s->block ? left : s->block);
         const uint64_t columns = (uint64_t)step.panels * TFM_PANEL;
-        const struct tfm__cl_launch unpack = {
-            "tfm_run_gemm_unpack", step, 2, {packed, weight}, UNPACK_COST * columns * s->in16};
+        const struct tfm__cl_launch unpack = {gemm_kernel("tfm_run_gemm_unpack"),
+                                              step,
+                                              2,
+                                              {packed, weight},
+                                              UNPACK_COST * columns * s->in16};
         const struct tfm__cl_launch store = {
-            "tfm_run_gemm_store",
+            gemm_kernel("tfm_run_gemm_store"),
             step,
             3,
             {product, bias, tfm__cl_operand_of(p, node->outputs[0], TFM__CL_RAW)},
@@ -173,6 +186,7 @@ static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *no
     if (!measure(p->device, node, p->capacity, &s))
         return p->device->host->error(p->err, TFM_STATUS_UNSUPPORTED,
                                       "opencl: linear: the workspace is too large");
+    step.vectors = tfm__cl_vectors(node->inputs[0]);
     step.width = (uint32_t)s.in;
     step.out = (uint32_t)s.out;
     step.scratch = (uint32_t)s.sums;
@@ -220,7 +234,7 @@ static enum tfm_status run(struct tfm__cl_exec *e, const struct tfm__cl_node *no
                            const struct tfm_rows *rows, struct tfm_error *err)
 {
     const struct tfm_step *step = &e->program->launches[node->first].step;
-    const uint32_t n = step->rows == TFM_STEP_OUT_ROWS ? rows->n_out : rows->n;
+    const uint32_t n = (step->rows == TFM_STEP_OUT_ROWS ? rows->n_out : rows->n) * step->vectors;
     enum tfm_status status = TFM_STATUS_OK;
 
     if (n >= TFM__CL_GEMM_ROWS)

@@ -48,6 +48,7 @@ struct tfm_step tfm__cl_step(const struct tfm_node *node)
 {
     return (struct tfm_step){
         .op = (uint32_t)node->op,
+        .vectors = 1,
         .rows =
             node->outputs[0]->extent == TFM_EXTENT_OUT_ROWS ? TFM_STEP_OUT_ROWS : TFM_STEP_ALL_ROWS,
     };
@@ -71,7 +72,8 @@ enum tfm_status tfm__cl_plan_launch(struct tfm__cl_planner *planner,
         p->room = room;
     }
     p->launches[p->n_launches++] = *launch;
-    return TFM_STATUS_OK;
+    cl_program built;
+    return tfm__cl_program_of(planner->device, &launch->kernel, &built, planner->err);
 }
 
 void tfm__cl_plan_workspace(struct tfm__cl_planner *planner, size_t bytes)

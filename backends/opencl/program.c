@@ -1,118 +1,19 @@
 /* SPDX-License-Identifier: MIT
- * The kernels of a device: embedded sources, or those in the folder TFM_KERNEL_PATH, built into one
- * program when the device is opened. */
+ * The programs of a device: one for each file of kernels/ and set of options that a plan asks for, built
+ * when the first one does. */
 #include <ctype.h>
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "backends/opencl/internal.h"
-#include "kernels/embedded.h"
 
-/* step.h and the .cl files know dtypes by number: the list in dtypes.def is the one that counts. */
-#define TFM_DTYPE(id, NAME, name, block, bytes, class, minor) \
-    _Static_assert(TFM_STEP_##NAME == (id), "kernels/step.h: id of " name);
-#include <tfm/dtypes.def>
-#undef TFM_DTYPE
+enum { LOG_SHOWN = 4096, OPTIONS = 256 };
 
-enum { LOG_SHOWN = 4096, FILE_MAX = 1 << 20, OPTIONS = 256 };
-
-struct sources {
-    const char **strings;
-    size_t n;
-    char **owned; /* [n_owned] to free */
-    size_t n_owned;
+struct tfm__cl_built {
+    const char *file, *options; /* of the module's constants */
+    cl_program program;
+    struct tfm__cl_built *next;
 };
-
-static void sources_free(const struct tfm_host *host, struct sources *s)
-{
-    for (size_t i = 0; i < s->n_owned; i++)
-        host->free(s->owned[i]);
-    host->free(s->owned);
-    host->free(s->strings);
-}
-
-/* Counts the files, and their lines. */
-static size_t count_files(size_t *lines)
-{
-    size_t n = 0;
-    for (*lines = 0; tfm__kernel_sources[n].name; n++)
-        *lines += tfm__kernel_sources[n].n_lines;
-    return n;
-}
-
-static void take_embedded(struct sources *s)
-{
-    for (size_t i = 0; tfm__kernel_sources[i].name; i++) {
-        for (size_t k = 0; k < tfm__kernel_sources[i].n_lines; k++)
-            s->strings[s->n++] = tfm__kernel_sources[i].lines[k];
-    }
-}
-
-/* A file with a #line in front, so that the log names it. */
-static enum tfm_status read_file(const struct tfm_host *host, const char *folder, const char *name,
-                                 char **text, struct tfm_error *err)
-{
-    char path[1024];
-    enum tfm_status status = TFM_STATUS_OK;
-    const int length = snprintf(path, sizeof path, "%s/%s", folder, name);
-
-    if (length < 0 || (size_t)length >= sizeof path || strpbrk(path, "\"\\\n"))
-        return host->error(err, TFM_STATUS_INVALID_ARGUMENT,
-                           "opencl: TFM_KERNEL_PATH is too long or holds quotes: %.200s", folder);
-    FILE *file = fopen(path, "rb");
-    if (!file)
-        return host->error(
-            err, TFM_STATUS_IO,
-            "opencl: cannot read %s: %s; TFM_KERNEL_PATH must be a folder with every "
-            "file of kernels/, or unset",
-            path, strerror(errno));
-    char *made = host->alloc(FILE_MAX + sizeof path + 16);
-    if (!made) {
-        status = host->error(err, TFM_STATUS_NOMEM, "opencl: out of memory for %s", path);
-    } else {
-        const int head = sprintf(made, "#line 1 \"%s\"\n", path);
-        const size_t got = fread(made + head, 1, FILE_MAX, file);
-        made[(size_t)head + got] = 0;
-        if (ferror(file) || got == FILE_MAX)
-            status = host->error(err, TFM_STATUS_IO, "opencl: cannot read %s: %s", path,
-                                 ferror(file) ? "input/output error" : "more than 1 MiB");
-    }
-    fclose(file);
-    if (status == TFM_STATUS_OK)
-        *text = made;
-    else
-        host->free(made);
-    return status;
-}
-
-static enum tfm_status gather(const struct tfm_host *host, struct sources *s, struct tfm_error *err)
-{
-    const char *folder = secure_getenv("TFM_KERNEL_PATH");
-    size_t lines;
-    const size_t files = count_files(&lines);
-
-    memset(s, 0, sizeof *s);
-    s->strings = host->alloc((lines + files) * sizeof *s->strings);
-    s->owned = host->alloc(files * sizeof *s->owned);
-    if (!s->strings || !s->owned)
-        return host->error(err, TFM_STATUS_NOMEM, "opencl: out of memory for the kernel sources");
-    if (!folder || !folder[0]) {
-        take_embedded(s);
-        return TFM_STATUS_OK;
-    }
-    for (size_t i = 0; i < files; i++) {
-        char *text = NULL;
-        const enum tfm_status status =
-            read_file(host, folder, tfm__kernel_sources[i].name, &text, err);
-        if (status != TFM_STATUS_OK)
-            return status;
-        s->owned[s->n_owned++] = text;
-        s->strings[s->n++] = text;
-    }
-    return TFM_STATUS_OK;
-}
 
 /* The line of the log that says most: the first with "error", else the first that is not empty. */
 static void first_error(const char *log, char *line, size_t size)
@@ -159,21 +60,24 @@ static enum tfm_status build_failed(const struct tfm__cl_device *d, cl_program p
         d->name, d->driver, options, tfm__cl_code_name(code), (int)code, line);
 }
 
-enum tfm_status tfm__cl_build(struct tfm__cl_device *d, struct tfm_error *err)
+static enum tfm_status build(struct tfm__cl_device *d, const struct tfm__cl_kernel *kernel,
+                             cl_program *built, struct tfm_error *err)
 {
-    struct sources s;
+    const char **strings = NULL;
+    size_t n = 0;
     char options[OPTIONS];
     cl_int code = CL_SUCCESS;
-    enum tfm_status status = gather(d->host, &s, err);
+    enum tfm_status status = tfm__cl_sources_gather(d->sources, kernel->file, &strings, &n, err);
 
     if (status != TFM_STATUS_OK)
-        goto done;
+        return status;
     snprintf(options, sizeof options,
              "-cl-std=CL1.2 -cl-mad-enable -DTFM_ATTENTION_QUERIES=%d -DTFM_ATTENTION_KEYS=%d "
-             "-DTFM_ATTENTION_SPLIT=%d",
-             TFM__CL_ATTENTION_QUERIES, TFM__CL_ATTENTION_KEYS, TFM__CL_ATTENTION_SPLIT);
+             "-DTFM_ATTENTION_SPLIT=%d%s%s",
+             TFM__CL_ATTENTION_QUERIES, TFM__CL_ATTENTION_KEYS, TFM__CL_ATTENTION_SPLIT,
+             kernel->options ? " " : "", kernel->options ? kernel->options : "");
     const cl_program program =
-        clCreateProgramWithSource(d->context, (cl_uint)s.n, s.strings, NULL, &code);
+        clCreateProgramWithSource(d->context, (cl_uint)n, strings, NULL, &code);
     if (code != CL_SUCCESS) {
         status = tfm__cl_fail(d->host, err, "clCreateProgramWithSource", code);
         goto done;
@@ -184,8 +88,66 @@ enum tfm_status tfm__cl_build(struct tfm__cl_device *d, struct tfm_error *err)
         (void)clReleaseProgram(program);
         goto done;
     }
-    d->program = program;
+    *built = program;
 done:
-    sources_free(d->host, &s);
+    d->host->free(strings);
     return status;
+}
+
+static int is_program_of(const struct tfm__cl_built *b, const struct tfm__cl_kernel *kernel)
+{
+    return strcmp(b->file, kernel->file) == 0 &&
+           strcmp(b->options ? b->options : "", kernel->options ? kernel->options : "") == 0;
+}
+
+/* Under the lock. */
+static enum tfm_status find_or_build(struct tfm__cl_device *d, const struct tfm__cl_kernel *kernel,
+                                     cl_program *program, struct tfm_error *err)
+{
+    for (const struct tfm__cl_built *b = d->built; b; b = b->next) {
+        if (is_program_of(b, kernel)) {
+            *program = b->program;
+            return TFM_STATUS_OK;
+        }
+    }
+    struct tfm__cl_built *b = d->host->alloc(sizeof *b);
+    if (!b)
+        return d->host->error(err, TFM_STATUS_NOMEM, "opencl: out of memory for a program");
+    *b = (struct tfm__cl_built){kernel->file, kernel->options, NULL, d->built};
+    const enum tfm_status status = build(d, kernel, &b->program, err);
+    if (status != TFM_STATUS_OK) {
+        d->host->free(b);
+        return status;
+    }
+    d->built = b;
+    *program = b->program;
+    return TFM_STATUS_OK;
+}
+
+enum tfm_status tfm__cl_program_of(struct tfm__cl_device *d, const struct tfm__cl_kernel *kernel,
+                                   cl_program *program, struct tfm_error *err)
+{
+    pthread_mutex_lock(&d->build_lock);
+    const enum tfm_status status = find_or_build(d, kernel, program, err);
+    pthread_mutex_unlock(&d->build_lock);
+    return status;
+}
+
+enum tfm_status tfm__cl_programs_open(struct tfm__cl_device *d, struct tfm_error *err)
+{
+    const struct tfm__cl_kernel smallest = {"take_rows.cl", "tfm_run_take_rows", NULL};
+    cl_program program;
+    const enum tfm_status status = tfm__cl_sources_open(d->host, &d->sources, err);
+
+    return status == TFM_STATUS_OK ? tfm__cl_program_of(d, &smallest, &program, err) : status;
+}
+
+void tfm__cl_programs_close(struct tfm__cl_device *d)
+{
+    for (struct tfm__cl_built *b = d->built, *next; b; b = next) {
+        next = b->next;
+        (void)clReleaseProgram(b->program);
+        d->host->free(b);
+    }
+    tfm__cl_sources_close(d->sources);
 }

@@ -4,28 +4,11 @@
 
 enum { COST = 8 }; /* of an element: exp and a division */
 
-static int supports(const struct tfm__cl_device *d, const struct tfm_node *node,
-                    const struct tfm_capacity *capacity, char *reason, size_t size)
-{
-    (void)capacity;
-    return tfm__cl_is_activation(d, node->inputs[0], reason, size) &&
-           tfm__cl_is_activation(d, node->inputs[1], reason, size);
-}
-
 static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *node)
 {
-    struct tfm__cl_launch launch = {
-        .kernel = "tfm_run_swiglu",
-        .step = tfm__cl_step(node),
-        .n_operands = 3,
-        .operands = {tfm__cl_operand_of(p, node->inputs[0], TFM__CL_RAW),
-                     tfm__cl_operand_of(p, node->inputs[1], TFM__CL_RAW),
-                     tfm__cl_operand_of(p, node->outputs[0], TFM__CL_RAW)},
-    };
-
-    launch.step.width = (uint32_t)tfm_tensor_row_elements(node->outputs[0]);
-    launch.cost = (uint64_t)launch.step.width * COST;
-    return tfm__cl_plan_launch(p, &launch);
+    return tfm__cl_elementwise_plan(
+        p, node, (struct tfm__cl_kernel){"swiglu.cl", "tfm_run_swiglu", NULL}, COST);
 }
 
-const struct tfm__cl_op tfm__cl_op_swiglu = {.supports = supports, .plan = plan};
+const struct tfm__cl_op tfm__cl_op_swiglu = {.supports = tfm__cl_elementwise_supports,
+                                             .plan = plan};
