@@ -270,7 +270,7 @@ int tfm__options_parse(enum tfm__verb verb, int argc, char **argv, struct tfm__o
     }
     if (optind < argc)
         return tfm__usage("'%s' is not an option", argv[optind]);
-    if (operand && !options->help)
+    if (operand && operand->least >= 0 && !options->help)
         return tfm__usage("%s is missing", operand->argument);
     return 0;
 }
