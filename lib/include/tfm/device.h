@@ -26,7 +26,8 @@ struct tfm_backend_row {
     const struct tfm_probe *probe; /* NULL when refused at load */
     const char *license;           /* "" when it was refused */
     uint32_t abi_minor;            /* that it was built for: younger nodes are not offered to it */
-    const char *shadowed_by;       /* it is complete, but this file has its name and came first; or NULL */
+    const char
+        *shadowed_by; /* it is complete, but this file has its name and came first; or NULL */
 };
 
 /* Loads what it finds; `plugins` [n] are extra files or folders that come first. A file that cannot be
