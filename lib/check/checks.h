@@ -19,7 +19,7 @@ int tfm__check_device(struct tfm__report *report, const struct tfm__subject *sub
 uint32_t tfm__check_nodes(struct tfm__report *report, const struct drive_backend *backend,
                           const struct drive_backend *reference, enum tfm_op op);
 
-/* One node that it takes: allocations that fail, two threads. */
+/* One node that it takes: what it leaves behind, allocations that fail, two threads. */
 void tfm__check_stress(struct tfm__report *report, const struct drive_backend *backend,
                        const struct drive_backend *reference, enum tfm_op op);
 

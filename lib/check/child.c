@@ -120,6 +120,7 @@ static void run_subject(const struct tfm__check_options *options, struct tfm__re
                         const struct tfm__subject *subject)
 {
     const struct tfm_probe host = {.n_devices = 1};
+    const int64_t before = drive_blocks();
     struct drive_backend backend = {0}, reference = {0};
     struct tfm_error err = {0};
 
@@ -135,6 +136,14 @@ static void run_subject(const struct tfm__check_options *options, struct tfm__re
         fail(report, "%s", err.text);
     drive_close(&backend);
     drive_close(&reference);
+    err = (struct tfm_error){0};
+    if (tfm__report_begin(report, "device", "close gives everything back")) {
+        if (drive_blocks() != before)
+            tfm_error_set(&err, TFM_STATUS_INTERNAL,
+                          "%lld blocks of the host's alloc are left after all nodes and close",
+                          (long long)(drive_blocks() - before));
+        tfm__report_end(report, &err);
+    }
 }
 
 /* A file that is to be checked comes before all others, so that none of its name takes its place. */

@@ -262,8 +262,6 @@ uint32_t tfm__check_nodes(struct tfm__report *report, const struct drive_backend
 {
     const struct tfm__check_op *generator = tfm__check_op(op);
     const uint32_t taken = ask_all(report, backend, op);
-    const int64_t before = drive_blocks();
-    struct tfm_error err = {0};
 
     for (uint32_t i = 0; i < generator->samples && taken; i++) {
         struct tfm__sample sample;
@@ -276,15 +274,6 @@ uint32_t tfm__check_nodes(struct tfm__report *report, const struct drive_backend
             run_sample(report, backend, reference, op, &sample);
         }
         tfm__sample_end(&sample);
-    }
-    if (taken &&
-        tfm__report_begin(report, "device", "%s: gives back what it took", tfm_op_name(op))) {
-        if (drive_blocks() != before)
-            tfm_error_set(&err, TFM_STATUS_INTERNAL,
-                          "%lld blocks of the host's alloc were not given back after all plans and "
-                          "buffers were",
-                          (long long)(drive_blocks() - before));
-        tfm__report_end(report, &err);
     }
     return taken;
 }

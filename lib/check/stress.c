@@ -7,7 +7,7 @@
 #include "lib/check/checks.h"
 #include "lib/check/drive_host.h"
 
-enum { CALLS = 500, RUNS = 12 };
+enum { CALLS = 500, RUNS = 12, TIMES = 5 };
 
 /* Opens, runs, compares, closes. */
 static enum tfm_status once(const struct drive_backend *backend,
@@ -42,6 +42,9 @@ static int64_t without_memory(const struct drive_backend *backend,
 {
     int64_t calls = 0;
 
+    /* what a device keeps for later (programs) comes with the first */
+    if (once(backend, reference, op, sample, -1, err) != TFM_STATUS_OK)
+        return 0;
     for (; calls < CALLS; calls++) {
         const int64_t before = drive_blocks();
         struct tfm_error why = {0};
@@ -68,6 +71,27 @@ static int64_t without_memory(const struct drive_backend *backend,
     if (once(backend, reference, op, sample, -1, err) != TFM_STATUS_OK)
         tfm_error_prefix(err, "after all failures");
     return calls;
+}
+
+/* The first may leave with the device what serves all later ones, those must leave nothing. */
+static enum tfm_status gives_back(const struct drive_backend *backend,
+                                  const struct drive_backend *reference, enum tfm_op op,
+                                  struct tfm__sample *sample, struct tfm_error *err)
+{
+    int64_t first = 0;
+
+    for (int i = 0; i < TIMES; i++) {
+        if (once(backend, reference, op, sample, -1, err) != TFM_STATUS_OK)
+            return err->status;
+        if (i == 0)
+            first = drive_blocks();
+    }
+    if (drive_blocks() == first)
+        return TFM_STATUS_OK;
+    return tfm_error_set(err, TFM_STATUS_INTERNAL,
+                         "%lld blocks of the host's alloc were not given back when %d plans and "
+                         "their buffers were",
+                         (long long)(drive_blocks() - first), TIMES - 1);
 }
 
 /* ---- two threads ---- */
@@ -146,6 +170,12 @@ void tfm__check_stress(struct tfm__report *report, const struct drive_backend *b
 
     if (!tfm__check_find(backend, op, &sample))
         return;
+    if (tfm__report_begin(report, "node", "%s %s: gives back what it took", tfm_op_name(op),
+                          sample.what)) {
+        gives_back(backend, reference, op, &sample, &err);
+        tfm__report_end(report, &err);
+    }
+    err = (struct tfm_error){0};
     if (tfm__report_begin(report, "node", "%s %s: allocations fail", tfm_op_name(op),
                           sample.what)) {
         const int64_t calls = without_memory(backend, reference, op, &sample, &err);
