@@ -8,11 +8,11 @@
 enum { HELP_WIDTH = 79, HELP_COLUMN = 28 };
 
 struct verb_text {
-    const char *name, *summary, *text;
+    const char *summary, *text;
 };
 
 static const struct verb_text verb_texts[] = {
-#define TFM_VERB(name, summary, text) {#name, summary, text},
+#define TFM_VERB(name, summary, text) {summary, text},
 #include "lib/tools/verbs.def"
 #undef TFM_VERB
 };
@@ -61,8 +61,8 @@ static void put_program(FILE *to)
 {
     fprintf(to, "usage: tfm VERB [OPTION...]\n\n");
     for (size_t i = 0; i < TFM__VERB_COUNT; i++)
-        fprintf(to, "  %-10s %s\n", verb_texts[i].name, verb_texts[i].summary);
-    fprintf(to, "  %-10s %s\n", "help", "this, or the options of a verb: tfm help VERB");
+        fprintf(to, "  %-13s %s\n", tfm__verb_name((enum tfm__verb)i), verb_texts[i].summary);
+    fprintf(to, "  %-13s %s\n", "help", "this, or the options of a verb: tfm help VERB");
     fprintf(to,
             "\nExit codes: 0 done, 1 failed (one line on standard error says why), 2 wrong usage,\n"
             "130 ended by Ctrl-C. tfm --version prints the version.\n");
@@ -74,7 +74,7 @@ void tfm__options_help(enum tfm__verb verb, FILE *to)
         put_program(to);
         return;
     }
-    fprintf(to, "usage: tfm %s [OPTION...]\n\n", verb_texts[verb].name);
+    fprintf(to, "usage: tfm %s [OPTION...]\n\n", tfm__verb_name(verb));
     put_wrapped(to, verb_texts[verb].text, 0, 0);
     fputc('\n', to);
     for (size_t i = 0; i < TFM__OPTION_ROWS; i++)

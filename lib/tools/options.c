@@ -38,13 +38,20 @@ static const char *const verb_names[] = {
 
 const char *tfm__verb_name(enum tfm__verb verb)
 {
-    return verb < TFM__VERB_COUNT ? verb_names[verb] : NULL;
+    static char names[TFM__VERB_COUNT][32];
+
+    if (verb >= TFM__VERB_COUNT)
+        return NULL;
+    snprintf(names[verb], sizeof names[verb], "%s", verb_names[verb]);
+    for (char *at = names[verb]; *at; at++)
+        *at = *at == '_' ? '-' : *at;
+    return names[verb];
 }
 
 enum tfm__verb tfm__verb_find(const char *name)
 {
     for (size_t i = 0; i < TFM__VERB_COUNT; i++)
-        if (strcmp(verb_names[i], name) == 0)
+        if (strcmp(tfm__verb_name((enum tfm__verb)i), name) == 0)
             return (enum tfm__verb)i;
     return TFM__VERB_COUNT;
 }
