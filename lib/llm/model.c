@@ -64,6 +64,30 @@ const struct tfm_model_config *tfm_model_config(const struct tfm_model *model)
     return &model->config;
 }
 
+void tfm_model_decoder(const struct tfm_model *model, struct tfm_nn_decoder *decoder)
+{
+    const struct tfm_model_config *c = &model->config;
+
+    *decoder = (struct tfm_nn_decoder){
+        .vocab = c->vocab,
+        .width = c->width,
+        .layers = c->layers,
+        .heads = c->heads,
+        .kv_heads = c->kv_heads,
+        .head_dim = c->head_dim,
+        .ffn_width = c->ffn_width,
+        .eps = c->eps,
+        .rope_dims = c->rope_dims,
+        .rope = {.theta = c->rope_theta},
+        .positions = c->context,
+        .rope_style = c->rope_style,
+        .embedding = model->embedding,
+        .head = model->head,
+        .tied = c->tied,
+        .layer = model->layers,
+    };
+}
+
 const struct tfm_tokenizer *tfm_model_tokenizer(const struct tfm_model *model)
 {
     return model->tokenizer;

@@ -49,36 +49,10 @@ static enum tfm_status check_options(const struct tfm_model_config *c,
     return TFM_STATUS_OK;
 }
 
-static struct tfm_nn_decoder decoder_config(const struct tfm_model *model,
-                                            const struct tfm_session_options *o)
-{
-    const struct tfm_model_config *c = &model->config;
-    return (struct tfm_nn_decoder){
-        .vocab = c->vocab,
-        .width = c->width,
-        .layers = c->layers,
-        .heads = c->heads,
-        .kv_heads = c->kv_heads,
-        .head_dim = c->head_dim,
-        .ffn_width = c->ffn_width,
-        .eps = c->eps,
-        .rope_dims = c->rope_dims,
-        .positions = c->context,
-        .rope_style = c->rope_style,
-        .slots = 1,
-        .cells = o->context,
-        .cache = o->cache,
-        .embedding = model->embedding,
-        .head = model->head,
-        .tied = c->tied,
-        .layer = model->layers,
-    };
-}
-
 static enum tfm_status compile(struct tfm_session *s, struct tfm_device *const *devices, size_t n,
                                const struct tfm_session_options *o, struct tfm_error *err)
 {
-    const struct tfm_nn_decoder decoder = decoder_config(s->model, o);
+    struct tfm_nn_decoder decoder;
     const struct tfm_capacity capacity = {
         .rows = (uint32_t)o->chunk, .sequences = 1, .out_rows = 1};
     struct tfm_model *model = s->model;
@@ -87,6 +61,10 @@ static enum tfm_status compile(struct tfm_session *s, struct tfm_device *const *
 
     if (status != TFM_STATUS_OK)
         return status;
+    tfm_model_decoder(model, &decoder);
+    decoder.slots = 1;
+    decoder.cells = o->context;
+    decoder.cache = o->cache;
     tfm_nn_decoder(graph, &decoder);
     status = tfm_graph_check(graph, err);
     if (status == TFM_STATUS_OK) {

@@ -74,10 +74,16 @@ void tfm__options_help(enum tfm__verb verb, FILE *to)
         put_program(to);
         return;
     }
-    fprintf(to, "usage: tfm %s [OPTION...]\n\n", tfm__verb_name(verb));
+    fprintf(to, "usage: tfm %s [OPTION...]", tfm__verb_name(verb));
+    for (size_t i = 0; i < TFM__OPTION_ROWS; i++)
+        if (tfm__option_table[i].verbs & 1u << verb &&
+            tfm__option_table[i].kind == TFM__KIND_OPERAND)
+            fprintf(to, " %s", tfm__option_table[i].argument);
+    fputs("\n\n", to);
     put_wrapped(to, verb_texts[verb].text, 0, 0);
     fputc('\n', to);
     for (size_t i = 0; i < TFM__OPTION_ROWS; i++)
-        if (tfm__option_table[i].verbs & 1u << verb)
+        if (tfm__option_table[i].verbs & 1u << verb &&
+            tfm__option_table[i].kind != TFM__KIND_OPERAND)
             put_option(to, &tfm__option_table[i]);
 }

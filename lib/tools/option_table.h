@@ -7,6 +7,7 @@
 
 /* Kind of an option and the function in options.c that reads its argument. */
 #define TFM__KINDS                 \
+    TFM__KIND(OPERAND, read_text)  \
     TFM__KIND(FLAG, read_flag)     \
     TFM__KIND(COUNT, read_count)   \
     TFM__KIND(REAL, read_real)     \

@@ -190,7 +190,7 @@ static void make_tables(enum tfm__verb verb, struct getopt_tables *tables)
     memcpy(tables->letters, "+:", 2);
     for (size_t i = 0; i < TFM__OPTION_ROWS; i++) {
         const struct tfm__option *row = &tfm__option_table[i];
-        if (!(row->verbs & 1u << verb))
+        if (!(row->verbs & 1u << verb) || row->kind == TFM__KIND_OPERAND)
             continue;
         tables->longs[n++] = (struct option){
             row->name, takes_argument(row) ? required_argument : no_argument, NULL, (int)i + 256};
@@ -228,8 +228,19 @@ static int wrong_argument(const struct tfm__option *row, const char *expected)
                       row->letter ? ", " : "", row->name, optarg, expected);
 }
 
+/* The word of its own that the verb takes, NULL = none. */
+static const struct tfm__option *find_operand(enum tfm__verb verb)
+{
+    for (size_t i = 0; i < TFM__OPTION_ROWS; i++)
+        if (tfm__option_table[i].kind == TFM__KIND_OPERAND &&
+            tfm__option_table[i].verbs & 1u << verb)
+            return &tfm__option_table[i];
+    return NULL;
+}
+
 int tfm__options_parse(enum tfm__verb verb, int argc, char **argv, struct tfm__options *options)
 {
+    const struct tfm__option *operand = find_operand(verb);
     struct getopt_tables tables;
     int value;
 
@@ -237,9 +248,17 @@ int tfm__options_parse(enum tfm__verb verb, int argc, char **argv, struct tfm__o
     set_initial(verb, options);
     opterr = 0;
     optind = 1;
-    while ((value = getopt_long(argc, argv, tables.letters, tables.longs, NULL)) != -1) {
-        const char *word = argv[optind - 1];
+    for (;;) {
         char expected[160];
+        value = getopt_long(argc, argv, tables.letters, tables.longs, NULL);
+        if (value == -1 && operand && optind < argc) { /* it may stand among the options */
+            read_argument(operand, argv[optind++], options, expected);
+            operand = NULL;
+            continue;
+        }
+        if (value == -1)
+            break;
+        const char *word = argv[optind - 1];
         if (value == '?')
             return unknown_option(word);
         if (value == ':')
@@ -251,6 +270,8 @@ int tfm__options_parse(enum tfm__verb verb, int argc, char **argv, struct tfm__o
     }
     if (optind < argc)
         return tfm__usage("'%s' is not an option", argv[optind]);
+    if (operand && operand->least >= 0 && !options->help)
+        return tfm__usage("%s is missing", operand->argument);
     return 0;
 }
 

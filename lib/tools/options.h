@@ -14,13 +14,14 @@ struct tfm__option_list {
     size_t n;
 };
 
-#define TFM__OPTION_FLAG   int
-#define TFM__OPTION_COUNT  int64_t
-#define TFM__OPTION_REAL   double
-#define TFM__OPTION_SEED   uint64_t
-#define TFM__OPTION_TEXT   const char *
-#define TFM__OPTION_CHOICE const char *
-#define TFM__OPTION_LIST   struct tfm__option_list
+#define TFM__OPTION_OPERAND const char *
+#define TFM__OPTION_FLAG    int
+#define TFM__OPTION_COUNT   int64_t
+#define TFM__OPTION_REAL    double
+#define TFM__OPTION_SEED    uint64_t
+#define TFM__OPTION_TEXT    const char *
+#define TFM__OPTION_CHOICE  const char *
+#define TFM__OPTION_LIST    struct tfm__option_list
 
 struct tfm__options {
     enum tfm__verb verb;

@@ -133,19 +133,27 @@ START_TEST(a15_windows)
 END_TEST
 
 /* A16. Fault: -inf minus -inf. 2 queries, 2 keys, V = [1, 3]; row 1 fully masked: by scores that are all
- * -inf, or by a bias of -inf for the distances that it has. Row 0 is as without row 1. */
+ * -inf, or by a bias of -inf for the distances that it has, or by that and a window. Row 0 is as without
+ * row 1. */
 START_TEST(a16_fully_masked)
 {
-    static const double v[] = {1, 3}, one[] = {1, 1}, want[2][2] = {{2, 0}, {3, 0}};
-    const double q[] = {0, -INFINITY}, nothing[] = {0, 0};
+    static const struct {
+        int by_bias, bidirectional, window;
+        double want[2];
+    } lines[] = {
+        {0, 1, 0, {2, 0}}, {0, 0, 0, {1, 0}}, {0, 0, 1, {1, 0}}, {0, 1, 2, {2, 0}},
+        {1, 1, 0, {3, 0}}, {1, 1, 2, {3, 0}}, {1, 1, 1, {0, 0}}, {1, 0, 0, {0, 0}},
+    };
+    static const double v[] = {1, 3}, one[] = {1, 1}, q[] = {0, -INFINITY}, nothing[] = {0, 0};
     /* distances -1 and 0 are masked: row 1 has only those, row 0 keeps +1 */
-    const double bias[] = {-INFINITY, -INFINITY, 0}, bucket[] = {0, 1, 2};
+    static const double bias[] = {-INFINITY, -INFINITY, 0}, bucket[] = {0, 1, 2};
     const struct tfm_rows rows = trial_rows(2, 0);
-    const int by_bias = _i % 2;
-    struct attention_kind kind = scalar(_i / 2 ? 2 : 0);
+    const int by_bias = lines[_i / 2].by_bias;
+    struct attention_kind kind = scalar(_i % 2 ? 2 : 0);
     struct trial t;
 
-    kind.bidirectional = 1;
+    kind.bidirectional = lines[_i / 2].bidirectional;
+    kind.window = lines[_i / 2].window;
     kind.buckets = by_bias ? 3 : 0;
     kind.span = 1;
     attention_build(&t, 2, &kind);
@@ -158,7 +166,7 @@ START_TEST(a16_fully_masked)
     }
     ck_assert(trial_open(&t, 0));
     trial_run(&t, &rows, TFM_STATUS_OK);
-    trial_expect(&t, want[by_bias], 2, 1e-6);
+    trial_expect(&t, lines[_i / 2].want, 2, 1e-6);
     trial_end(&t);
 }
 END_TEST
@@ -730,7 +738,7 @@ void attention_mask_cases(Suite *suite)
     tcase_add_loop_test(tcase, combinations, 0, 12);
     tcase_add_loop_test(tcase, a21_head_sizes, 0, 26);
     tcase_add_loop_test(tcase, a15_windows, 0, 12);
-    tcase_add_loop_test(tcase, a16_fully_masked, 0, 4);
+    tcase_add_loop_test(tcase, a16_fully_masked, 0, 16);
     tcase_add_test(tcase, nan_is_no_mask);
     tcase_add_loop_test(tcase, heads_share_keys, 0, 2);
     tcase_add_loop_test(tcase, cap_place, 0, 5);

@@ -16,8 +16,8 @@ extern "C" {
  *         0 1 1      pos    0 1 2  0 1  0  0
  *         1 0 2      start  0      3    5  6 */
 struct tfm_batch {
-    struct tfm_rows rows; /* its arrays are the ones below; out: the last row of each sequence */
-    int32_t *source, *pos;        /* [rows.n] */
+    struct tfm_rows rows;  /* its arrays are the ones below; out: the last row of each sequence */
+    int32_t *source, *pos; /* [rows.n] */
     int32_t *slot, *start, *past; /* [rows.n_seq] slot[s] = s */
     int32_t *out;                 /* [rows.n_out]; a sequence without rows has none */
     int64_t elements;             /* B T */
@@ -29,8 +29,8 @@ struct tfm_batch {
  * go on from there. Release with tfm_batch_deinit.
  * SHAPE: n_mask is not B T, or n_past not the number of sequences (both named); INVALID_ARGUMENT: B or T
  * not positive, a negative number, a segment that is torn apart, a negative past; NOMEM. */
-TFM_API enum tfm_status tfm_nn_rows_from_mask(const int32_t *mask, size_t n_mask, int64_t B, int64_t T,
-                                              const int32_t *past, size_t n_past,
+TFM_API enum tfm_status tfm_nn_rows_from_mask(const int32_t *mask, size_t n_mask, int64_t B,
+                                              int64_t T, const int32_t *past, size_t n_past,
                                               struct tfm_batch *batch, struct tfm_error *err);
 TFM_API void tfm_batch_deinit(struct tfm_batch *batch); /* a zeroed one is fine */
 

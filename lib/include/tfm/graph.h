@@ -73,10 +73,10 @@ TFM_API uint32_t tfm_graph_tensor_count(const struct tfm_graph *graph);
 TFM_API const struct tfm_tensor *tfm_graph_tensor(const struct tfm_graph *graph, uint32_t index);
 /* Parameters, what an optimizer may change, or buffers, what it may not: each once, in the order in which
  * they were declared. `visit` ends the walk with any other status than OK, which is returned then. */
-TFM_API enum tfm_status tfm_graph_parameters(const struct tfm_graph *graph,
-                                             enum tfm_status (*visit)(void *context,
-                                                                      const struct tfm_tensor *tensor),
-                                             void *context);
+TFM_API enum tfm_status
+tfm_graph_parameters(const struct tfm_graph *graph,
+                     enum tfm_status (*visit)(void *context, const struct tfm_tensor *tensor),
+                     void *context);
 TFM_API enum tfm_status tfm_graph_buffers(const struct tfm_graph *graph,
                                           enum tfm_status (*visit)(void *context,
                                                                    const struct tfm_tensor *tensor),

@@ -109,17 +109,17 @@ struct tfm_nn_attention {
     int64_t heads, kv_heads, head_dim; /* H, G, d; G divides H */
     enum tfm_dtype q, k, v, o;         /* storage of the weights */
     int q_bias, k_bias, v_bias, o_bias;
-    double scale;                      /* 0 = 1/sqrt(d) */
+    double scale; /* 0 = 1/sqrt(d) */
     enum tfm_rope_style rope_style;
-    struct tfm_tensor *pos;            /* [N] I32 */
-    struct tfm_tensor *rope_table;     /* [P, r/2, 2], NULL = no rotation */
+    struct tfm_tensor *pos;        /* [N] I32 */
+    struct tfm_tensor *rope_table; /* [P, r/2, 2], NULL = no rotation */
     int64_t slots, cells;
-    enum tfm_dtype cache;              /* F16 or F32 (F64 with F64 activations) */
-    int q_norm, k_norm;                /* 1 = RMSNorm of each head, before the rotation */
+    enum tfm_dtype cache; /* F16 or F32 (F64 with F64 activations) */
+    int q_norm, k_norm;   /* 1 = RMSNorm of each head, before the rotation */
     double qk_norm_eps;
-    int bidirectional;                 /* 0 = causal */
-    int64_t window;                    /* a row sees positions less than `window` away; 0 = all */
-    double softcap;                    /* score -> softcap tanh(score / softcap); 0 = off */
+    int bidirectional; /* 0 = causal */
+    int64_t window;    /* a row sees positions less than `window` away; 0 = all */
+    double softcap;    /* score -> softcap tanh(score / softcap); 0 = off */
     struct tfm_tensor *rel_bias, *rel_bucket; /* of tfm_nn_relative_bias, both or none */
 };
 TFM_API struct tfm_tensor *tfm_nn_attention(struct tfm_graph *graph, const char *name,
@@ -165,7 +165,7 @@ struct tfm_nn_decoder {
     double eps;
     int64_t rope_dims, positions; /* r, 0 = head_dim; P of the table */
     enum tfm_rope_style rope_style;
-    int64_t slots, cells;         /* both 0 = no cache */
+    int64_t slots, cells; /* both 0 = no cache */
     enum tfm_dtype cache;
     enum tfm_dtype embedding, head; /* storage; head is not read when tied; F64 = F64 activations */
     int tied;
@@ -174,7 +174,7 @@ struct tfm_nn_decoder {
         enum tfm_dtype q, k, v, o, gate, up, down;
         int q_bias, k_bias, v_bias, o_bias, gate_bias, up_bias, down_bias;
         int64_t window; /* as in attention */
-    } *layer;
+    } * layer;
     struct tfm_nn_decoder_layer each;
 
     enum tfm_nn_block_kind block;

@@ -73,7 +73,7 @@ TFM_API enum tfm_status tfm_nn_sinusoidal_table(enum tfm_dtype dtype, int64_t po
 struct tfm_nn_relative {
     int64_t buckets;      /* e.g. 32 */
     int64_t max_distance; /* e.g. 128 */
-    int bidirectional;    /* 1 = half of the buckets are for keys after the query; 0 = bucket 0 is */
+    int bidirectional; /* 1 = half of the buckets are for keys after the query; 0 = bucket 0 is */
 };
 /* Bucket of the distance key - query, in [0, buckets). INVALID_ARGUMENT: fewer than 2 buckets a direction,
  * or a max_distance that does not pass the buckets of one distance each. */
