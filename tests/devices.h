@@ -15,6 +15,10 @@
 
 #include "tests/skip.h"
 
+#ifndef __has_feature /* clang's way to say what gcc says with __SANITIZE_ADDRESS__ */
+#define __has_feature(x) 0
+#endif
+
 static const char *test_backend = "opencl";
 
 struct test_devices {
@@ -66,7 +70,7 @@ static inline int test_devices_present(void)
 /* The real model, or NULL when there is none or this build is too slow for it. */
 static inline const char *test_model_path(void)
 {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
     return NULL;
 #endif
     const char *path = getenv("TFM_TEST_MODEL");

@@ -81,8 +81,8 @@ static struct tfm__entry *best_untried(struct choice *choice, struct tfm__entry 
             skip |= tried[j] == entry;
         if (skip)
             continue;
-        if (!best || (best->builtin && !entry->builtin) ||
-            (!entry->builtin && entry->probe.score > best->probe.score))
+        if (!best || entry->probe.score > best->probe.score ||
+            (entry->probe.score == best->probe.score && best->builtin))
             best = entry;
     }
     return best;

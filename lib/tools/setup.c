@@ -10,6 +10,7 @@
 
 #include "lib/tools/clock.h"
 #include "lib/tools/kernel_cache.h"
+#include "lib/tools/log.h"
 #include "lib/tools/message.h"
 #include "lib/tools/place.h"
 #include "lib/tools/progress.h"
@@ -86,6 +87,7 @@ int tfm__setup_registry(const struct tfm__options *options, struct tfm__setup *s
     struct tfm_error err;
     if (options->verbose)
         setenv("TFM_VERBOSE", "1", 1);
+    tfm__log_begin(tfm__verbose_wanted(options));
     if (options->threads > 0)
         tfm_threads_set((uint32_t)options->threads);
     tfm__place_add_plugins();
@@ -98,24 +100,15 @@ int tfm__setup_registry(const struct tfm__options *options, struct tfm__setup *s
 /* ---- session
  * --------------------------------------------------------------------------------------- */
 
+/* The library itself tells the plan and each fallback under TFM_VERBOSE. */
 static void tell_setup(const struct tfm__setup *setup)
 {
-    const struct tfm_plan *plan = tfm_session_plan(setup->session);
     struct tfm_plan_summary summary;
 
     for (size_t i = 0; i < setup->n_devices; i++)
         tfm__message("device %zu: %s: %s", i, tfm_device_backend(setup->devices[i]),
                      tfm_device_name(setup->devices[i]));
-    tfm_plan_summarize(plan, &summary);
-    tfm__message("plan: %u nodes, %u segments, %u fell back, %u device changes", summary.nodes,
-                 summary.segments, summary.fallbacks, summary.device_changes);
-    for (uint32_t i = 0; i < summary.nodes; i++) {
-        struct tfm_plan_node node;
-        if (tfm_plan_describe(plan, i, &node) == TFM_STATUS_OK && node.fallback)
-            tfm__message(
-                "plan: node %u, %s of %s, fell back to %s: %s", i, tfm_op_name(node.node->op),
-                node.node->scope ? node.node->scope->name : "?", node.backend, node.refusal);
-    }
+    tfm_plan_summarize(tfm_session_plan(setup->session), &summary);
     tfm__message("memory: model file %.1f MB, arena %.1f MB, KV cache %.1f MB, peak %.1f MB",
                  1e-6 * (double)tfm_model_bytes(setup->model), 1e-6 * (double)summary.arena_bytes,
                  1e-6 * (double)summary.state_bytes, 1e-6 * (double)tfm__peak_bytes());

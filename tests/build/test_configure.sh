@@ -54,7 +54,7 @@ try() {
     fi
 }
 
-try 'no PCRE2' libpcre2-8 1 'Debian package libpcre2-dev' --without-opencl --without-check
+try 'no PCRE2' libpcre2-8 1 'Debian package libpcre2-dev, or configure --without-check' --without-opencl
 try 'no utf8proc' libutf8proc 1 'Debian package libutf8proc-dev' --without-opencl --without-check
 try 'no jansson' jansson 1 'Debian package libjansson-dev' --without-opencl --without-check
 try 'no Check' check 1 'Debian package check, or configure --without-check' --without-opencl

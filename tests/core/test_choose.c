@@ -17,6 +17,8 @@ MOCK(fast) = {
     0,      0, 0,  0};
 MOCK(slow) = {"slow", 1, 20, 1, {{"turtle", "pond"}}, 0, 0, 0, 0};
 MOCK(broken) = {"broken", 1, 90, 1, {{"glass", ""}}, TFM_STATUS_DEVICE_LOST, 0, 0, 0};
+MOCK(shy) = {"shy", 1, -1, 1, {{"mouse", ""}}, 0, 0, 0, 0};
+MOCK(even) = {"even", 1, 0, 1, {{"mirror", ""}}, 0, 0, 0, 0};
 MOCK(absent) = {"absent", 0, 100, 0, {{NULL}}, 0, 0, 0, 0};
 MOCK(empty) = {"empty", 1, 95, 0, {{NULL}}, 0, 0, 0, 0};
 
@@ -274,6 +276,23 @@ START_TEST(auto_takes_the_best_that_opens_and_says_so)
 }
 END_TEST
 
+/* Catches: an order that depends on who was found first where the scores decide; the reference before an
+ * equal. */
+START_TEST(auto_goes_by_score_with_the_reference_last_of_equals)
+{
+    struct tfm_error err;
+    char list[300];
+
+    add(MOCK_TABLE(shy));
+    ck_assert_int_eq(open_list("auto", 0, list, sizeof list, &err), TFM_STATUS_OK);
+    ck_assert_str_eq(list, "reference");
+    add(MOCK_TABLE(even));
+    ck_assert_int_eq(open_list("auto", 0, list, sizeof list, &err), TFM_STATUS_OK);
+    ck_assert_str_eq(list, "even/mirror, reference");
+    ck_assert_str_eq(logged, "");
+}
+END_TEST
+
 /* Catches: no backend at all taken for an error; a fall to the slow reference in silence, or with a
  * warning at each call. */
 START_TEST(auto_takes_the_reference_when_nothing_else_is_usable)
@@ -507,6 +526,7 @@ int main(void)
     tcase_add_test(tcase, strict_comes_from_the_environment_when_left_open);
     tcase_add_test(tcase, a_list_that_does_not_fit_is_an_error);
     tcase_add_test(tcase, auto_takes_the_best_that_opens_and_says_so);
+    tcase_add_test(tcase, auto_goes_by_score_with_the_reference_last_of_equals);
     tcase_add_test(tcase, auto_takes_the_reference_when_nothing_else_is_usable);
     tcase_add_test(tcase, auto_under_strict_does_not_fall_to_the_reference);
     tcase_add_test(tcase, a_backend_is_probed_when_somebody_asks_and_once);

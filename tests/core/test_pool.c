@@ -29,8 +29,10 @@ static void cover(size_t n)
     static _Thread_local struct marks marks;
     memset(&marks, 0, sizeof marks);
     tfm__parallel_for(n, mark, &marks);
+    size_t wrong = 0; /* one assertion a loop: they are far slower than what they check */
     for (size_t i = 0; i < LARGEST; i++)
-        ck_assert_uint_eq(atomic_load(&marks.count[i]), i < n);
+        wrong += atomic_load(&marks.count[i]) != (i < n);
+    ck_assert_msg(wrong == 0, "%zu of %zu indices not computed once", wrong, n);
 }
 
 START_TEST(every_index_once)
@@ -40,7 +42,7 @@ START_TEST(every_index_once)
 
     tfm_threads_set(threads[_i]);
     ck_assert_uint_eq(tfm_threads(), threads[_i]);
-    for (int round = 0; round < 200; round++) {
+    for (int round = 0; round < 40; round++) {
         for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
             cover(sizes[k]);
     }
@@ -50,7 +52,7 @@ END_TEST
 static void *many_loops(void *unused)
 {
     (void)unused;
-    for (int round = 0; round < 300; round++)
+    for (int round = 0; round < 100; round++)
         cover((size_t)(round * 7 % 500));
     return NULL;
 }

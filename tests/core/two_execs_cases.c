@@ -151,6 +151,8 @@ static void teardown(void)
     test_devices_close(&devices);
     for (size_t i = 0; i < n_entries; i++)
         free(entries[i].data);
+    memset(entries, 0, sizeof entries);
+    n_entries = 0;
 }
 
 /* ---- one user of the plan ---- */

@@ -34,6 +34,8 @@ static void teardown(void)
     naive_llama_close(naive);
     tfm_model_close(model);
     test_devices_close(&devices);
+    naive = NULL;
+    model = NULL;
 }
 
 static void use(const struct tiny_llama *tiny)
@@ -242,17 +244,22 @@ START_TEST(positions_up_to_50)
 }
 END_TEST
 
-/* A12, and relative positions: all moved by 100, the logits stay. */
+/* A12, and relative positions: all moved by 100, the logits stay but for their last bits. */
 START_TEST(moved_positions_change_nothing)
 {
     struct tiny_llama tiny = tiny_llama_default();
     tiny.context = 256;
     use(&tiny);
-    struct tfm_session *session = open_session(64, 5, 100);
+    struct tfm_session *session = open_session(64, 5, 100), *unmoved = open_session(64, 5, 0);
     feed(session, text(30), 30);
+    feed(unmoved, text(30), 30);
     check_naive(session, 30, 100, BOUND);
     check_naive(session, 30, 0, BOUND);
+    ck_assert_int_ne(memcmp(tfm_session_logits(session), tfm_session_logits(unmoved),
+                            TINY_VOCAB * sizeof(float)),
+                     0); /* equal bits: nothing was moved */
     tfm_session_destroy(session);
+    tfm_session_destroy(unmoved);
 }
 END_TEST
 
@@ -458,6 +465,7 @@ START_TEST(truncated_session_goes_on)
     ck_assert_int_eq(tfm_session_used(session), 11);
     ck_assert_int_eq(tfm_session_truncate(session, 6, &err), TFM_STATUS_OK);
     ck_assert_int_eq(tfm_session_used(session), 6);
+    ck_assert_ptr_null(tfm_session_logits(session)); /* never those of a token that is gone */
     feed(session, text(9) + 6, 3);
     check_unchanged(session, 9);
     ck_assert_int_eq(tfm_session_truncate(session, 0, &err), TFM_STATUS_OK);

@@ -435,11 +435,13 @@ START_TEST(many_keys_and_tensors)
 }
 END_TEST
 
-static char folder[] = "/tmp/tfm-test-gguf-XXXXXX";
-static char path[64];
+static char folder[256], path[300];
 
 static void make_folder(void)
 {
+    const char *parent = getenv("TMPDIR");
+
+    snprintf(folder, sizeof folder, "%s/gguf-test.XXXXXX", parent ? parent : "/tmp");
     ck_assert_ptr_nonnull(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/file", folder);
 }

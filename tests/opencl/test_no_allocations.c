@@ -13,12 +13,12 @@
 #include <tfm/llm.h>
 
 #include "tests/devices.h"
-#include "tests/llm/toy_model.h"
+#include "tests/llm/tiny_llama.h"
 
 enum { PROMPT = 5, STEPS = 64 };
 
 static unsigned long (*cl_creates)(void);
-static char toy_path[128];
+static char tiny_path[128];
 
 static void feed(struct tfm_session *session, const int32_t *ids, size_t n)
 {
@@ -69,9 +69,9 @@ static void decode(const char *path, enum tfm_dtype cache)
 
 static const enum tfm_dtype caches[] = {TFM_DTYPE_F16, TFM_DTYPE_F32};
 
-START_TEST(toy_decodes_without_allocations)
+START_TEST(tiny_decodes_without_allocations)
 {
-    decode(toy_path, caches[_i]);
+    decode(tiny_path, caches[_i]);
 }
 END_TEST
 
@@ -107,18 +107,20 @@ int main(int argc, char **argv)
     if (!cl_creates)
         return preload(argv);
     const char *tmp = getenv("TMPDIR");
-    snprintf(toy_path, sizeof toy_path, "%.80s/tfm-toy-XXXXXX", tmp ? tmp : "/tmp");
-    int file = mkstemp(toy_path);
-    struct toy_model toy;
-    toy_model_defaults(&toy);
-    toy.quantized = 1;
-    if (file < 0 || toy_model_write(&toy, toy_path))
+    snprintf(tiny_path, sizeof tiny_path, "%.80s/tfm-tiny-XXXXXX", tmp ? tmp : "/tmp");
+    int file = mkstemp(tiny_path);
+    if (file < 0)
         return 99;
     close(file);
+    struct tiny_llama tiny = tiny_llama_default();
+    tiny.context = 128;
+    tiny.type = TINY_Q4_1;
+    tiny.embedding_type = TINY_Q8_0;
+    tiny_llama_write(&tiny, tiny_path);
     Suite *suite = suite_create("no allocations");
     TCase *tcase = tcase_create("decode");
     tcase_set_timeout(tcase, 60);
-    tcase_add_loop_test(tcase, toy_decodes_without_allocations, 0, 2);
+    tcase_add_loop_test(tcase, tiny_decodes_without_allocations, 0, 2);
     if (test_model_path())
         tcase_add_test(tcase, model_decodes_without_allocations);
     suite_add_tcase(suite, tcase);
@@ -126,6 +128,6 @@ int main(int argc, char **argv)
     srunner_run_all(runner, CK_ENV);
     int failed = srunner_ntests_failed(runner);
     srunner_free(runner);
-    unlink(toy_path);
+    unlink(tiny_path);
     return failed != 0;
 }

@@ -19,7 +19,7 @@
 #include "tests/devices.h"
 #include "tests/golden/golden.h"
 #include "tests/llm/naive_llama.h"
-#include "tests/llm/toy_model.h"
+#include "tests/llm/tiny_llama.h"
 
 static const double TOLERANCE = 1e-3;
 
@@ -36,7 +36,7 @@ static const struct spoil {
 enum { N_SPOILS = sizeof spoils / sizeof *spoils };
 
 static char folder[64]; /* of this program's files */
-static char toy_path[128];
+static char tiny_path[128];
 
 /* ---- a copy of the kernels ---- */
 
@@ -159,15 +159,15 @@ static double from_naive(void *context, const float *logits, size_t vocab)
     return worst;
 }
 
-static double toy_distance(void)
+static double tiny_distance(void)
 {
     static const int32_t ids[] = {5, 80, 3, 200, 41, 7, 120, 9, 33};
-    static double right[TOY_VOCAB];
+    static double right[TINY_VOCAB];
     double result = 0;
-    struct naive_llama *naive = naive_llama_open(toy_path);
+    struct naive_llama *naive = naive_llama_open(tiny_path);
     naive_llama_logits(naive, ids, sizeof ids / sizeof *ids, 0, right);
     naive_llama_close(naive);
-    run(toy_path, ids, sizeof ids / sizeof *ids, from_naive, right, &result);
+    run(tiny_path, ids, sizeof ids / sizeof *ids, from_naive, right, &result);
     return result;
 }
 
@@ -198,16 +198,16 @@ static double distance_with(const struct spoil *spoil, double (*distance)(void))
     return result;
 }
 
-START_TEST(toy_with_faithful_copy)
+START_TEST(tiny_with_faithful_copy)
 {
-    double distance = distance_with(NULL, toy_distance);
+    double distance = distance_with(NULL, tiny_distance);
     ck_assert_msg(distance <= TOLERANCE, "off by %g", distance);
 }
 END_TEST
 
-START_TEST(toy_with_spoiled_kernel)
+START_TEST(tiny_with_spoiled_kernel)
 {
-    double distance = distance_with(&spoils[_i], toy_distance);
+    double distance = distance_with(&spoils[_i], tiny_distance);
     ck_assert_msg(distance > TOLERANCE, "kernels/%s is spoiled and the logits do not show it (%g)",
                   spoils[_i].file, distance);
 }
@@ -262,9 +262,9 @@ static void count_sgemm(const char *path)
     test_devices_close(&devices);
 }
 
-START_TEST(toy_prompt_uses_sgemm)
+START_TEST(tiny_prompt_uses_sgemm)
 {
-    count_sgemm(toy_path);
+    count_sgemm(tiny_path);
 }
 END_TEST
 
@@ -274,35 +274,37 @@ START_TEST(model_prompt_uses_sgemm)
 }
 END_TEST
 
-static int write_toy(void)
+/* As the real model: Q4_1 with a tied Q8_0 embedding. */
+static void write_tiny(void)
 {
-    struct toy_model toy;
-    toy_model_defaults(&toy);
-    toy.quantized = 1;
-    toy.tied = 1;
-    const char *tmp = getenv("TMPDIR");
-    snprintf(folder, sizeof folder, "%.40s/tfm-XXXXXX", tmp ? tmp : "/tmp");
-    if (!mkdtemp(folder)) {
-        perror(folder);
-        return -1;
-    }
-    snprintf(toy_path, sizeof toy_path, "%s/toy.gguf", folder);
-    return toy_model_write(&toy, toy_path);
+    struct tiny_llama tiny = tiny_llama_default();
+    tiny.heads = 4;
+    tiny.head_dim = 16;
+    tiny.context = 128;
+    tiny.type = TINY_Q4_1;
+    tiny.embedding_type = TINY_Q8_0;
+    snprintf(tiny_path, sizeof tiny_path, "%s/tiny.gguf", folder);
+    tiny_llama_write(&tiny, tiny_path);
 }
 
 int main(void)
 {
     if (!tests_ask(test_devices_present))
         return tests_skip("the backend cannot be used here");
-    if (write_toy())
+    const char *tmp = getenv("TMPDIR");
+    snprintf(folder, sizeof folder, "%.40s/tfm-XXXXXX", tmp ? tmp : "/tmp");
+    if (!mkdtemp(folder)) {
+        perror(folder);
         return 99;
+    }
+    write_tiny();
     Suite *suite = suite_create("spoiled kernels");
-    TCase *toy = tcase_create("toy"), *model = tcase_create("model");
-    tcase_set_timeout(toy, 60);
-    tcase_add_test(toy, toy_with_faithful_copy);
-    tcase_add_loop_test(toy, toy_with_spoiled_kernel, 0, N_SPOILS);
-    tcase_add_test(toy, toy_prompt_uses_sgemm);
-    suite_add_tcase(suite, toy);
+    TCase *tiny = tcase_create("tiny"), *model = tcase_create("model");
+    tcase_set_timeout(tiny, 60);
+    tcase_add_test(tiny, tiny_with_faithful_copy);
+    tcase_add_loop_test(tiny, tiny_with_spoiled_kernel, 0, N_SPOILS);
+    tcase_add_test(tiny, tiny_prompt_uses_sgemm);
+    suite_add_tcase(suite, tiny);
     tcase_set_timeout(model, 60);
     if (test_model_path()) {
         tcase_add_test(model, model_with_faithful_copy);

@@ -20,6 +20,13 @@ call() {
     "$tfm" "$@" >"$out" 2>"$err" </dev/null
     code=$?
 }
+# call_with VARIABLE=VALUE ARGUMENT...: the same with something in the environment.
+call_with() {
+    setting=$1
+    shift
+    env "$setting" "$tfm" "$@" >"$out" 2>"$err" </dev/null
+    code=$?
+}
 # verdict STATUS TEXT: one test case; shows what the program said when it failed.
 verdict() {
     case_number=$((case_number + 1))

@@ -98,5 +98,24 @@ if test -f "$builddir/backends/opencl/.libs/opencl.so"; then
     code=$?
     test $code -eq 0 && grep -q '^opencl ' "$out" && grep -q bad.so "$out"
     verdict $? '... behind what TFM_PLUGIN_PATH names'
+    mkdir "$work/no-drivers"
+    call_with "OCL_ICD_VENDORS=$work/no-drivers" run --backend opencl
+    failed_with 1 'no OpenCL platform'
+    verdict $? 'opencl on a machine without OpenCL'
+    call_with "OCL_ICD_VENDORS=$work/no-drivers" run --backend auto -n 1
+    test $code -eq 0 && grep -q '| reference: ' "$err" && grep -q 'warning: opencl' "$err" &&
+        test "$(lines "$err")" -eq 2
+    verdict $? '... auto takes reference and says why'
+fi
+call backends
+if grep -q '^opencl .* usable ' "$out"; then
+    mkdir "$work/kernels"
+    cp "$srcdir"/kernels/*.* "$work/kernels"
+    echo 'this is no kernel' >>"$work/kernels/rms_norm.cl"
+    call_with "TFM_KERNEL_PATH=$work/kernels" run --backend opencl
+    # the compiler itself may add a count of its errors
+    test $code -eq 1 && test ! -s "$out" && test "$(grep -c '^tfm' "$err")" -eq 1 &&
+        grep -q 'rms_norm.cl' "$err" && grep -q BUILD "$err"
+    verdict $? 'a kernel that does not build: one line with the place'
 fi
 finish

@@ -23,7 +23,7 @@ verdict $? 'NO_COLOR: a bar without colour'
 on_terminal TERM=dumb
 ! grep -q loading "$out" && ! grep -q "$escape" "$out"
 verdict $? 'TERM=dumb: no bar'
-TERM=xterm call run -n 1 -p a
+call_with "TERM=xterm" run -n 1 -p a
 test "$(lines "$err")" -eq 1 && ! grep -q "[$escape$return]" "$err"
 verdict $? 'no bar when standard error is a file'
 finish

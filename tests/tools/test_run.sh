@@ -36,7 +36,7 @@ cmp -s "$out" "$work/builtin"
 verdict $? '-b 1 gives the same text'
 call run -p "$builtin" --kv f32 -t 2 -v
 test $code -eq 0 && grep -q 'device 0: reference' "$err" && grep -q 'KV cache' "$err" &&
-    ! grep -q 'device 0' "$out"
+    grep -q 'plan: .* 0 fell back' "$err" && ! grep -q 'device 0' "$out"
 verdict $? '-v tells devices and memory, not in the text'
 
 # The text is what the best logits say, one token after the other.
@@ -192,9 +192,11 @@ sleep 2
 kill -INT $pid
 sleep 1
 kill -INT $pid 2>/dev/null
+(sleep 10; kill -KILL $pid 2>/dev/null) &
+guard=$!
 wait $pid
 code=$?
-kill $reader
+kill $guard $reader
 wait $reader 2>/dev/null
 : >"$out"
 test $code -eq 130 && test ! -s "$err"

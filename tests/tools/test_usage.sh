@@ -5,6 +5,10 @@
 # option that another verb owns, a range that is not checked, a verb without help.
 . "${TFM_TEST_SRCDIR:-.}/tests/tools/common.sh"
 
+# Nothing here gets as far as a model.
+TFM_MODEL=nowhere.gguf
+export TFM_MODEL
+
 # What the line must hold; then the command line.
 while IFS='|' read -r text words; do
     # shellcheck disable=SC2086
@@ -28,6 +32,8 @@ unknown option -r|plan -r 3
 '' is not a whole number|run --predict=
 '-2' is not a whole number from -1|run -n -2
 '99999999999999999999' is not a whole number|run -n 99999999999999999999
+'2147483648' is not a whole number from -1 to 2147483647|run -n 2147483648
+'65537' is not a whole number from 1 to 65536|run -b 65537
 '1e3' is not a whole number|run -c 1e3
 '0' is not a whole number from 1|run -b 0
 '-1' is not a number|run --temp -1

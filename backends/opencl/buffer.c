@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT
+ * Buffers of a device and the copies between them and the host; each call is complete when it returns. */
+#include "backends/opencl/internal.h"
+
+enum tfm_status tfm__cl_alloc(void *device, size_t bytes, void **buffer, struct tfm_error *err)
+{
+    const struct tfm__cl_device *d = device;
+    cl_int code = CL_SUCCESS;
+
+    if (bytes > d->max_alloc)
+        return d->host->error(err, TFM_STATUS_NOMEM,
+                              "opencl: a buffer of %zu bytes is more than the %zu that %s allows; "
+                              "use a smaller context or chunk",
+                              bytes, d->max_alloc, d->name);
+    const cl_mem memory = clCreateBuffer(d->context, CL_MEM_READ_WRITE, bytes, NULL, &code);
+    if (code != CL_SUCCESS)
+        return tfm__cl_fail(d->host, err, "clCreateBuffer", code);
+    *buffer = memory;
+    return TFM_STATUS_OK;
+}
+
+void tfm__cl_free(void *device, void *buffer)
+{
+    (void)device;
+    if (buffer)
+        (void)clReleaseMemObject(buffer);
+}
+
+enum tfm_status tfm__cl_upload(void *device, const void *src, struct tfm_memory dst, size_t bytes,
+                               struct tfm_error *err)
+{
+    const struct tfm__cl_device *d = device;
+
+    if (bytes == 0)
+        return TFM_STATUS_OK;
+    const cl_int code =
+        clEnqueueWriteBuffer(d->queue, dst.buffer, CL_TRUE, dst.offset, bytes, src, 0, NULL, NULL);
+    return code == CL_SUCCESS ? TFM_STATUS_OK
+                              : tfm__cl_fail(d->host, err, "clEnqueueWriteBuffer", code);
+}
+
+enum tfm_status tfm__cl_download(void *device, struct tfm_memory src, void *dst, size_t bytes,
+                                 struct tfm_error *err)
+{
+    const struct tfm__cl_device *d = device;
+
+    if (bytes == 0)
+        return TFM_STATUS_OK;
+    const cl_int code =
+        clEnqueueReadBuffer(d->queue, src.buffer, CL_TRUE, src.offset, bytes, dst, 0, NULL, NULL);
+    return code == CL_SUCCESS ? TFM_STATUS_OK
+                              : tfm__cl_fail(d->host, err, "clEnqueueReadBuffer", code);
+}
+
+enum tfm_status tfm__cl_copy(void *device, struct tfm_memory src, struct tfm_memory dst,
+                             size_t bytes, struct tfm_error *err)
+{
+    const struct tfm__cl_device *d = device;
+    cl_event event = NULL;
+
+    if (bytes == 0)
+        return TFM_STATUS_OK;
+    cl_int code = clEnqueueCopyBuffer(d->queue, src.buffer, dst.buffer, src.offset, dst.offset,
+                                      bytes, 0, NULL, &event);
+    if (code != CL_SUCCESS)
+        return tfm__cl_fail(d->host, err, "clEnqueueCopyBuffer", code);
+    code = clWaitForEvents(1, &event);
+    (void)clReleaseEvent(event);
+    return code == CL_SUCCESS ? TFM_STATUS_OK : tfm__cl_fail(d->host, err, "clWaitForEvents", code);
+}

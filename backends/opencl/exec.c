@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: MIT
+ * Exec: one user's kernel objects with all arguments set, the step table on the device, a queue. A run
+ * is one upload of its rows, then one launch a step, then one wait; it creates nothing. */
+#include <string.h>
+
+#include "backends/opencl/internal.h"
+#include "lib/core/checked.h"
+
+/* Work of one part: below this a launch is not worth waking another thread for. */
+enum { GRAIN = 1 << 16 };
+
+atomic_uint_fast64_t tfm__cl_sgemm_calls, tfm__cl_kernel_launches;
+
+static enum tfm_status no_memory(const struct tfm_host *host, struct tfm_error *err)
+{
+    return host->error(err, TFM_STATUS_NOMEM, "opencl: out of memory for an exec");
+}
+
+/* ---- opening ---- */
+
+static struct tfm_memory resolve(const struct tfm__cl_exec *e, const struct tfm__cl_operand *o,
+                                 const struct tfm_exec_memory *memory, size_t workspace)
+{
+    switch (o->place) {
+    case TFM__CL_MEMORY:
+        return memory->memory[o->tensor];
+    case TFM__CL_POOL:
+        return (struct tfm_memory){o->pool, o->offset};
+    case TFM__CL_WORKSPACE:
+        return (struct tfm_memory){memory->workspace.buffer, workspace + o->offset};
+    case TFM__CL_GEMM_X:
+        return (struct tfm_memory){e->gemm_x, 0};
+    case TFM__CL_GEMM_WEIGHT:
+        return (struct tfm_memory){e->gemm_weight, 0};
+    case TFM__CL_GEMM_PRODUCT:
+        return (struct tfm_memory){e->gemm_product, 0};
+    case TFM__CL_ABSENT:
+        break;
+    }
+    return (struct tfm_memory){NULL, 0};
+}
+
+static enum tfm_status create_steps(struct tfm__cl_exec *e, const struct tfm_exec_memory *memory,
+                                    size_t workspace, struct tfm_error *err)
+{
+    const struct tfm__cl_program *p = e->program;
+    const struct tfm_host *host = e->device->host;
+    cl_int code = CL_SUCCESS;
+    size_t bytes;
+
+    if (tfm__mul_size(p->n_launches + 1u, sizeof(struct tfm_step), &bytes))
+        return no_memory(host, err);
+    struct tfm_step *steps = host->alloc(bytes);
+    if (!steps)
+        return no_memory(host, err);
+    memset(steps, 0, bytes);
+    for (uint32_t i = 0; i < p->n_launches; i++) {
+        const struct tfm__cl_launch *launch = &p->launches[i];
+        steps[i] = launch->step;
+        for (uint32_t k = 0; k < TFM_STEP_OPERANDS; k++) {
+            steps[i].type[k] = TFM_STEP_NONE;
+            if (k < launch->n_operands) {
+                steps[i].at[k] = resolve(e, &launch->operands[k], memory, workspace).offset;
+                steps[i].type[k] = launch->operands[k].type;
+            }
+        }
+    }
+    e->steps = clCreateBuffer(e->device->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, bytes,
+                              steps, &code);
+    host->free(steps);
+    return code == CL_SUCCESS ? TFM_STATUS_OK
+                              : tfm__cl_fail(host, err, "clCreateBuffer for steps", code);
+}
+
+static enum tfm_status create_rows(struct tfm__cl_exec *e, struct tfm_error *err)
+{
+    const struct tfm_capacity *c = &e->program->capacity;
+    const struct tfm_host *host = e->device->host;
+    cl_int code = CL_SUCCESS;
+    size_t words;
+
+    if (tfm__mul_size(c->sequences, 3, &words) ||
+        tfm__add_size(words, (size_t)c->out_rows + TFM_ROWS_LISTS, &words) ||
+        tfm__mul_size(words, sizeof *e->staging, &e->staging_bytes))
+        return no_memory(host, err);
+    e->staging = host->alloc(e->staging_bytes);
+    if (!e->staging)
+        return no_memory(host, err);
+    memset(e->staging, 0, e->staging_bytes);
+    e->rows = clCreateBuffer(e->device->context, CL_MEM_READ_ONLY, e->staging_bytes, NULL, &code);
+    return code == CL_SUCCESS ? TFM_STATUS_OK
+                              : tfm__cl_fail(host, err, "clCreateBuffer for rows", code);
+}
+
+/* Operands, then step table, index, rows: the signature of every kernel. */
+static enum tfm_status create_kernel(struct tfm__cl_exec *e, uint32_t index,
+                                     const struct tfm_exec_memory *memory, struct tfm_error *err)
+{
+    const struct tfm__cl_launch *launch = &e->program->launches[index];
+    const cl_uint number = index;
+    cl_program program = NULL;
+    cl_int code = CL_SUCCESS;
+    cl_uint a = 0;
+
+    const enum tfm_status status = tfm__cl_program_of(e->device, &launch->kernel, &program, err);
+    if (status != TFM_STATUS_OK)
+        return status;
+    const cl_kernel kernel = clCreateKernel(program, launch->kernel.name, &code);
+    if (code != CL_SUCCESS)
+        return tfm__cl_fail(e->device->host, err, launch->kernel.name, code);
+    e->kernels[index] = kernel;
+    for (; a < launch->n_operands && code == CL_SUCCESS; a++) {
+        const cl_mem buffer = resolve(e, &launch->operands[a], memory, 0).buffer;
+        code = clSetKernelArg(kernel, a, sizeof buffer, &buffer);
+    }
+    if (code == CL_SUCCESS)
+        code = clSetKernelArg(kernel, a++, sizeof e->steps, &e->steps);
+    if (code == CL_SUCCESS)
+        code = clSetKernelArg(kernel, a++, sizeof number, &number);
+    if (code == CL_SUCCESS)
+        code = clSetKernelArg(kernel, a, sizeof e->rows, &e->rows);
+    return code == CL_SUCCESS ? TFM_STATUS_OK
+                              : tfm__cl_fail(e->device->host, err, "clSetKernelArg", code);
+}
+
+/* The matrices of the GEMMs: parts of the workspace with an offset of 0, which saves CLBlast a copy. */
+static enum tfm_status create_gemm(struct tfm__cl_exec *e, struct tfm_memory workspace,
+                                   struct tfm_error *err)
+{
+    const struct tfm__cl_gemm_sizes *g = &e->program->gemm;
+    cl_mem *const made[] = {&e->gemm_x, &e->gemm_weight, &e->gemm_product, &e->gemm_temp};
+    const size_t bytes[] = {g->x, g->weight, g->product, g->temp};
+    cl_buffer_region region = {.origin = workspace.offset};
+    cl_int code = CL_SUCCESS;
+
+    for (size_t i = 0; i < sizeof bytes / sizeof *bytes && g->x > 0; i++) {
+        region.size = bytes[i];
+        *made[i] = clCreateSubBuffer(workspace.buffer, CL_MEM_READ_WRITE,
+                                     CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
+        if (code != CL_SUCCESS)
+            return tfm__cl_fail(e->device->host, err, "clCreateSubBuffer", code);
+        region.origin += bytes[i];
+    }
+    return TFM_STATUS_OK;
+}
+
+enum tfm_status tfm__cl_exec_open(void *device, const struct tfm_program *program,
+                                  const struct tfm_exec_memory *memory, void **exec,
+                                  struct tfm_error *err)
+{
+    struct tfm__cl_device *d = device;
+    const struct tfm__cl_program *p = program->impl;
+    const size_t align = d->base_align;
+    const size_t workspace = (memory->workspace.offset + align - 1) / align * align;
+    cl_int code = CL_SUCCESS;
+    size_t bytes;
+    struct tfm__cl_exec *e = d->host->alloc(sizeof *e);
+
+    if (!e)
+        return no_memory(d->host, err);
+    memset(e, 0, sizeof *e);
+    e->device = d;
+    e->program = p;
+    enum tfm_status status = TFM_STATUS_OK;
+    if (tfm__mul_size(p->n_launches + 1u, sizeof *e->kernels, &bytes) ||
+        !(e->kernels = d->host->alloc(bytes)))
+        status = no_memory(d->host, err);
+    else
+        memset(e->kernels, 0, bytes);
+    if (status == TFM_STATUS_OK) {
+        e->queue = clCreateCommandQueue(d->context, d->id, 0, &code);
+        if (code != CL_SUCCESS)
+            status = tfm__cl_fail(d->host, err, "clCreateCommandQueue", code);
+    }
+    if (status == TFM_STATUS_OK)
+        status = create_gemm(e, (struct tfm_memory){memory->workspace.buffer, workspace}, err);
+    if (status == TFM_STATUS_OK)
+        status = create_steps(e, memory, workspace, err);
+    if (status == TFM_STATUS_OK)
+        status = create_rows(e, err);
+    for (uint32_t i = 0; i < p->n_launches && status == TFM_STATUS_OK; i++)
+        status = create_kernel(e, i, memory, err);
+    if (status != TFM_STATUS_OK) {
+        tfm__cl_exec_close(e);
+        return status;
+    }
+    *exec = e;
+    return TFM_STATUS_OK;
+}
+
+void tfm__cl_exec_close(void *exec)
+{
+    struct tfm__cl_exec *e = exec;
+    const cl_mem memory[] = {e->steps,       e->rows,         e->gemm_x,
+                             e->gemm_weight, e->gemm_product, e->gemm_temp};
+
+    for (uint32_t i = 0; e->kernels && i < e->program->n_launches; i++) {
+        if (e->kernels[i])
+            (void)clReleaseKernel(e->kernels[i]);
+    }
+    for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) {
+        if (memory[i])
+            (void)clReleaseMemObject(memory[i]);
+    }
+    if (e->queue)
+        (void)clReleaseCommandQueue(e->queue);
+    e->device->host->free(e->kernels);
+    e->device->host->free(e->staging);
+    e->device->host->free(e);
+}
+
+/* ---- running ---- */
+
+static enum tfm_status upload_rows(struct tfm__cl_exec *e, const struct tfm_rows *rows,
+                                   struct tfm_error *err)
+{
+    const struct tfm_capacity *c = &e->program->capacity;
+    const struct tfm_host *host = e->device->host;
+    int32_t *to = e->staging;
+
+    if (rows->n > c->rows || rows->n_seq > c->sequences || rows->n_out > c->out_rows)
+        return host->error(err, TFM_STATUS_INVALID_ARGUMENT,
+                           "opencl: %u rows, %u sequences, %u kept rows; the plan holds %u, %u, %u",
+                           rows->n, rows->n_seq, rows->n_out, c->rows, c->sequences, c->out_rows);
+    to[TFM_ROWS_N] = (int32_t)rows->n;
+    to[TFM_ROWS_N_SEQ] = (int32_t)rows->n_seq;
+    to[TFM_ROWS_N_OUT] = (int32_t)rows->n_out;
+    to[TFM_ROWS_S] = (int32_t)c->sequences;
+    to += TFM_ROWS_LISTS;
+    if (rows->n_seq) {
+        memcpy(to, rows->slot, rows->n_seq * sizeof *to);
+        memcpy(to + c->sequences, rows->start, rows->n_seq * sizeof *to);
+        memcpy(to + 2 * (size_t)c->sequences, rows->past, rows->n_seq * sizeof *to);
+    }
+    if (rows->n_out)
+        memcpy(to + 3 * (size_t)c->sequences, rows->out, rows->n_out * sizeof *to);
+    const cl_int code = clEnqueueWriteBuffer(e->queue, e->rows, CL_FALSE, 0, e->staging_bytes,
+                                             e->staging, 0, NULL, NULL);
+    return code == CL_SUCCESS ? TFM_STATUS_OK
+                              : tfm__cl_fail(host, err, "clEnqueueWriteBuffer", code);
+}
+
+enum tfm_status tfm__cl_launch(struct tfm__cl_exec *e, uint32_t index, uint64_t rows,
+                               struct tfm_error *err)
+{
+    const uint64_t wanted = rows * e->program->launches[index].cost / GRAIN;
+    const size_t parts = wanted < 1                  ? 1
+                         : wanted < e->device->parts ? (size_t)wanted
+                                                     : e->device->parts;
+    const size_t local = 1;
+    const cl_int code =
+        clEnqueueNDRangeKernel(e->queue, e->kernels[index], 1, NULL, &parts, &local, 0, NULL, NULL);
+
+    if (code != CL_SUCCESS)
+        return tfm__cl_fail(e->device->host, err, e->program->launches[index].kernel.name, code);
+    atomic_fetch_add_explicit(&tfm__cl_kernel_launches, 1, memory_order_relaxed);
+    return TFM_STATUS_OK;
+}
+
+static enum tfm_status run_node(struct tfm__cl_exec *e, const struct tfm__cl_node *node,
+                                const struct tfm_rows *rows, struct tfm_error *err)
+{
+    enum tfm_status status = TFM_STATUS_OK;
+
+    if (node->op->run)
+        return node->op->run(e, node, rows, err);
+    for (uint32_t i = 0; i < node->count && status == TFM_STATUS_OK; i++) {
+        const struct tfm_step *step = &e->program->launches[node->first + i].step;
+        status = tfm__cl_launch(e, node->first + i,
+                                step->rows == TFM_STEP_OUT_ROWS ? rows->n_out : rows->n, err);
+    }
+    return status;
+}
+
+enum tfm_status tfm__cl_exec_run(void *exec, const struct tfm_rows *rows, struct tfm_error *err)
+{
+    struct tfm__cl_exec *e = exec;
+    enum tfm_status status = upload_rows(e, rows, err);
+
+    for (uint32_t i = 0; i < e->program->n_nodes && status == TFM_STATUS_OK; i++)
+        status = run_node(e, &e->program->nodes[i], rows, err);
+    /* also after a failure: nothing of this run may be under way when the caller goes on */
+    const cl_int code = clFinish(e->queue);
+    if (status == TFM_STATUS_OK && code != CL_SUCCESS)
+        status = tfm__cl_fail(e->device->host, err, "clFinish", code);
+    return status;
+}

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: MIT
+ * What the files of the opencl backend share: the device, the pool of packed weights, programs and
+ * execs. Nothing of libtfm is linked: everything comes through struct tfm_host. */
+#ifndef TFM_OPENCL_INTERNAL_H
+#define TFM_OPENCL_INTERNAL_H
+
+#define CL_TARGET_OPENCL_VERSION 120
+#include <CL/cl.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tfm/backend.h>
+
+#include "kernels/step.h"
+
+/* ---- errors (status.c) ------------------------------------------------------------------------ */
+
+/* "CL_OUT_OF_RESOURCES"; "unknown code" for a foreign value. */
+const char *tfm__cl_code_name(cl_int code);
+
+/* Records "opencl: CALL: NAME (code)" and returns the status that goes with the code. */
+enum tfm_status tfm__cl_fail(const struct tfm_host *host, struct tfm_error *err, const char *call,
+                             cl_int code);
+
+/* ---- devices (device.c) ----------------------------------------------------------------------- */
+
+struct tfm__cl_found {
+    cl_platform_id platform;
+    cl_device_id device;
+};
+
+struct tfm__cl_device {
+    const struct tfm_host *host;
+    struct tfm__cl_found found;
+    cl_device_id id; /* found.device, or a sub-device of it */
+    cl_context context;
+    cl_command_queue queue;          /* for transfers and packing; an exec has its own */
+    struct tfm__cl_sources *sources; /* of all kernels, as they were when the device was opened */
+    pthread_mutex_t build_lock;
+    struct tfm__cl_built *built; /* under the lock: the programs so far */
+    enum tfm_device_kind kind;
+    uint32_t units, parts; /* compute units; most parts that a launch is split into */
+    size_t max_alloc, base_align;
+    char name[128], platform[128], driver[64];
+
+    pthread_mutex_t gemm_lock;
+    int gemm_ready; /* under the lock: overrides applied and proved, kernels compiled */
+};
+
+/* Usable devices of all platforms in flat order, at most `max`. `remark` [size] gets what was skipped
+ * and why, or why there are none. Returns their number. */
+uint32_t tfm__cl_list(struct tfm__cl_found *found, uint32_t max, char *remark, size_t size);
+
+enum tfm_status tfm__cl_probe(const struct tfm_host *host, const char *params,
+                              struct tfm_probe *report, struct tfm_error *err);
+enum tfm_status tfm__cl_open(const struct tfm_host *host, uint32_t index, void **device,
+                             struct tfm_error *err);
+void tfm__cl_close(void *device);
+void tfm__cl_caps(void *device, struct tfm_device_caps *caps);
+enum tfm_status tfm__cl_sync(void *device, struct tfm_error *err);
+
+/* ---- buffers (buffer.c); a handle is a cl_mem --------------------------------------------------- */
+
+enum tfm_status tfm__cl_alloc(void *device, size_t bytes, void **buffer, struct tfm_error *err);
+void tfm__cl_free(void *device, void *buffer);
+enum tfm_status tfm__cl_upload(void *device, const void *src, struct tfm_memory dst, size_t bytes,
+                               struct tfm_error *err);
+enum tfm_status tfm__cl_download(void *device, struct tfm_memory src, void *dst, size_t bytes,
+                                 struct tfm_error *err);
+enum tfm_status tfm__cl_copy(void *device, struct tfm_memory src, struct tfm_memory dst,
+                             size_t bytes, struct tfm_error *err);
+
+/* ---- kernels (sources.c: their text, program.c) --------------------------------------------------- */
+
+/* All files of kernels/: embedded, or read from TFM_KERNEL_PATH. IO: that folder lacks a file. */
+struct tfm__cl_sources;
+enum tfm_status tfm__cl_sources_open(const struct tfm_host *host, struct tfm__cl_sources **sources,
+                                     struct tfm_error *err);
+void tfm__cl_sources_close(struct tfm__cl_sources *sources);
+/* What the program of `file` is compiled from, for clCreateProgramWithSource. Free `strings` with
+ * host->free; the texts are the sources' own. */
+enum tfm_status tfm__cl_sources_gather(const struct tfm__cl_sources *sources, const char *file,
+                                       const char ***strings, size_t *n, struct tfm_error *err);
+
+/* Constants of kernels/gqa_attention.cl that the host counts with; passed to it with -D. */
+enum {
+    TFM__CL_ATTENTION_QUERIES = 24,
+    TFM__CL_ATTENTION_KEYS = 32,
+    TFM__CL_ATTENTION_SPLIT = 512,
+};
+
+/* A kernel: the file in kernels/ whose program it is in, its name, and options of that program beside
+ * the common ones, NULL = none. */
+struct tfm__cl_kernel {
+    const char *file, *name, *options;
+};
+
+/* Reads the sources of all kernels and builds one program, so that a compiler that does not work is
+ * told when the device is opened. IO: TFM_KERNEL_PATH lacks a file; BUILD: as below. */
+enum tfm_status tfm__cl_programs_open(struct tfm__cl_device *device, struct tfm_error *err);
+void tfm__cl_programs_close(struct tfm__cl_device *device);
+
+/* The program of a kernel, owned by the device, built on first use. Several threads may ask. BUILD: with
+ * device, driver, options and the log's first error (the log itself goes to host->log). */
+enum tfm_status tfm__cl_program_of(struct tfm__cl_device *device,
+                                   const struct tfm__cl_kernel *kernel, cl_program *program,
+                                   struct tfm_error *err);
+
+/* ---- packed weights (pack.c: the form, pool.c: where they lie) ----------------------------------- */
+
+/* Bytes of a panel of 16 rows of `columns` values; 0 for a dtype that has no packed form. */
+size_t tfm__cl_panel_bytes(enum tfm_dtype dtype, size_t columns);
+/* Panels [begin, end) of rows [rows, columns] as a file stores them; unpack is the inverse. The
+ * padding rows of the last panel are packed as zeros. */
+void tfm__cl_pack(enum tfm_dtype dtype, const void *file, size_t rows, size_t columns, size_t begin,
+                  size_t end, void *packed);
+void tfm__cl_unpack(enum tfm_dtype dtype, const void *packed, size_t rows, size_t columns,
+                    size_t begin, size_t end, void *file);
+
+enum tfm__cl_form { TFM__CL_RAW, TFM__CL_PANELS };
+
+struct tfm__cl_pool;
+
+/* A tensor and the form in which a node wants it. */
+struct tfm__cl_need {
+    const struct tfm_tensor *tensor;
+    enum tfm__cl_form form;
+};
+
+/* Packs what of needs [n] is not in the pool of `weights` yet (made on first use). */
+enum tfm_status tfm__cl_pool_take(struct tfm__cl_device *device, struct tfm_weights *weights,
+                                  const struct tfm__cl_need *needs, size_t n,
+                                  struct tfm__cl_pool **pool, struct tfm_error *err);
+/* Where a tensor lies; {NULL, 0} if it was never taken. */
+struct tfm_memory tfm__cl_pool_find(const struct tfm__cl_pool *pool,
+                                    const struct tfm_tensor *tensor, enum tfm__cl_form form);
+
+/* ---- programs (plan.c) -------------------------------------------------------------------------- */
+
+enum tfm__cl_place {
+    TFM__CL_ABSENT,
+    TFM__CL_MEMORY,    /* memory[tensor] of the exec */
+    TFM__CL_POOL,      /* offset in `pool` */
+    TFM__CL_WORKSPACE, /* offset in the exec's workspace */
+    TFM__CL_GEMM_X,    /* the matrices of a GEMM */
+    TFM__CL_GEMM_WEIGHT,
+    TFM__CL_GEMM_PRODUCT,
+};
+
+struct tfm__cl_operand {
+    enum tfm__cl_place place;
+    uint32_t type; /* dtype id for the kernel, TFM_STEP_NONE when absent */
+    uint32_t tensor;
+    cl_mem pool;
+    size_t offset;
+};
+
+/* One launch of one kernel: arguments are the operands, then step table, index, rows. */
+struct tfm__cl_launch {
+    struct tfm__cl_kernel kernel;
+    struct tfm_step step; /* all but at[] and type[] */
+    uint32_t n_operands;
+    struct tfm__cl_operand operands[TFM_STEP_OPERANDS];
+    uint64_t cost; /* of a row, about in element operations; decides the number of parts */
+};
+
+struct tfm__cl_op;
+
+/* What became of a node: launches [first, first + count) of its program. */
+struct tfm__cl_node {
+    const struct tfm__cl_op *op;
+    uint32_t first, count;
+    uint32_t turned; /* linear: 1 = the node before has left the same x turned in the workspace */
+};
+
+/* Largest matrices of all GEMMs of a program, bytes; they lie in this order at the beginning of the
+ * workspace. All 0 when there is none. */
+struct tfm__cl_gemm_sizes {
+    size_t x, weight, product, temp;
+};
+
+struct tfm__cl_program {
+    struct tfm__cl_device *device;
+    struct tfm_capacity capacity;
+    struct tfm__cl_launch *launches;
+    struct tfm__cl_node *nodes;
+    uint32_t n_launches, n_nodes, room; /* room: of launches, while it is made */
+    size_t workspace;                   /* alignment included */
+    struct tfm__cl_gemm_sizes gemm;
+};
+
+/* While a segment is compiled. */
+struct tfm__cl_planner {
+    struct tfm__cl_device *device;
+    struct tfm__cl_program *program;
+    const struct tfm__cl_pool *pool;
+    const struct tfm_segment *segment;
+    const struct tfm_capacity *capacity;
+    struct tfm_error *err;
+};
+
+enum tfm_status tfm__cl_compile(void *device, struct tfm_weights *weights,
+                                const struct tfm_segment *segment,
+                                const struct tfm_capacity *capacity, struct tfm_program *program,
+                                struct tfm_error *err);
+void tfm__cl_release(void *device, struct tfm_program *program);
+
+/* For the ops. */
+struct tfm__cl_operand tfm__cl_operand_of(const struct tfm__cl_planner *planner,
+                                          const struct tfm_tensor *tensor, enum tfm__cl_form form);
+struct tfm__cl_operand tfm__cl_operand_workspace(size_t offset);
+enum tfm_status tfm__cl_plan_launch(struct tfm__cl_planner *planner,
+                                    const struct tfm__cl_launch *launch);
+/* The workspace of the program holds at least `bytes`. */
+void tfm__cl_plan_workspace(struct tfm__cl_planner *planner, size_t bytes);
+/* A step with op and rows of the node's output filled in. */
+struct tfm_step tfm__cl_step(const struct tfm_node *node);
+
+/* ---- execs (exec.c) ------------------------------------------------------------------------------ */
+
+struct tfm__cl_exec {
+    struct tfm__cl_device *device;
+    const struct tfm__cl_program *program;
+    cl_command_queue queue;
+    cl_mem steps, rows;
+    int32_t *staging; /* what goes to `rows` */
+    size_t staging_bytes;
+    cl_kernel *kernels;                                  /* [n_launches] with all arguments set */
+    cl_mem gemm_x, gemm_weight, gemm_product, gemm_temp; /* of the workspace, or NULL */
+};
+
+enum tfm_status tfm__cl_exec_open(void *device, const struct tfm_program *program,
+                                  const struct tfm_exec_memory *memory, void **exec,
+                                  struct tfm_error *err);
+enum tfm_status tfm__cl_exec_run(void *exec, const struct tfm_rows *rows, struct tfm_error *err);
+void tfm__cl_exec_close(void *exec);
+
+/* For the ops: enqueues launch number `index` for `rows` rows. */
+enum tfm_status tfm__cl_launch(struct tfm__cl_exec *exec, uint32_t index, uint64_t rows,
+                               struct tfm_error *err);
+
+extern atomic_uint_fast64_t tfm__cl_sgemm_calls, tfm__cl_kernel_launches;
+
+/* ---- GEMM (gemm.c) -------------------------------------------------------------------------------- */
+
+/* Rows from which a linear goes through GEMM. */
+enum { TFM__CL_GEMM_ROWS = 48 };
+
+/* Applies and proves the overrides, once a device; compiles CLBlast's kernels. */
+enum tfm_status tfm__cl_gemm_prepare(struct tfm__cl_device *device, struct tfm_error *err);
+/* The two steps of it. set: values of CLBlast's Xgemm parameters, as in gemm.c; 0 = refused.
+ * prove: one GEMM whose result is known; *right = 1 when it came out exactly so. */
+enum { TFM__CL_GEMM_PARAMETERS = 16 };
+int tfm__cl_gemm_set(struct tfm__cl_device *device, const size_t *values);
+enum tfm_status tfm__cl_gemm_prove(struct tfm__cl_device *device, int *right,
+                                   struct tfm_error *err);
+/* Bytes of scratch that CLBlast wants for product [n][m] = x[n][k] weight[k][m], padded sizes. */
+enum tfm_status tfm__cl_gemm_temp(struct tfm__cl_device *device, size_t m, size_t n, size_t k,
+                                  size_t *bytes, struct tfm_error *err);
+/* product [n][m] = x [k][n] turned, times weight [k][m]; all multiples of 16. */
+enum tfm_status tfm__cl_gemm(struct tfm__cl_exec *exec, size_t m, size_t n, size_t k,
+                             struct tfm_error *err);
+/* A device is closed: CLBlast drops the programs that it keeps. */
+void tfm__cl_gemm_forget(void);
+
+/* ---- ops (<stem>.c) -------------------------------------------------------------------------------- */
+
+struct tfm__cl_op {
+    /* 1 = yes for every N up to capacity; 0 = no, with the reason. Arity, F64 and extents past 31
+     * bits are checked before. */
+    int (*supports)(const struct tfm__cl_device *device, const struct tfm_node *node,
+                    const struct tfm_capacity *capacity, char *reason, size_t size);
+    /* Appends the node's launches. */
+    enum tfm_status (*plan)(struct tfm__cl_planner *planner, const struct tfm_node *node);
+    /* Enqueues them; NULL = each once. With rows->n = 0 every launch is to be made (warm-up). */
+    enum tfm_status (*run)(struct tfm__cl_exec *exec, const struct tfm__cl_node *node,
+                           const struct tfm_rows *rows, struct tfm_error *err);
+    uint32_t panels; /* bit i: input i is wanted in panels, not raw */
+};
+
+/* Without holes: an op of ops.def that has no file here does not link. */
+#define TFM_OP(id, NAME, stem, in_min, in_max, outputs, rows, in_place, diff, nmse, minor) \
+    extern const struct tfm__cl_op tfm__cl_op_##stem;
+#include <tfm/ops.def>
+#undef TFM_OP
+
+/* NULL for an op younger than this module. */
+const struct tfm__cl_op *tfm__cl_op(enum tfm_op op);
+
+/* "x is q4_0, the kernel takes f32, f16 and bf16"; returns 0 so that supports can return it. */
+int tfm__cl_refuse(char *reason, size_t size, const char *format, ...) TFM_PRINTF(3, 4);
+/* 1 if `tensor` is F32, F16 or BF16; else 0 with the reason. */
+int tfm__cl_is_activation(const struct tfm__cl_device *device, const struct tfm_tensor *tensor,
+                          char *reason, size_t size);
+
+/* Extents between the first and the last, multiplied: vectors that an op on the last extent has in a row.
+ * fit: 1 if those of all rows can be counted in 31 bits; else 0 with the reason. */
+uint32_t tfm__cl_vectors(const struct tfm_tensor *tensor);
+int tfm__cl_vectors_fit(const struct tfm_tensor *tensor, const struct tfm_capacity *capacity,
+                        char *reason, size_t size);
+
+/* The ops that compute element by element (elementwise.c). cost: of an element. */
+int tfm__cl_elementwise_supports(const struct tfm__cl_device *device, const struct tfm_node *node,
+                                 const struct tfm_capacity *capacity, char *reason, size_t size);
+enum tfm_status tfm__cl_elementwise_plan(struct tfm__cl_planner *planner,
+                                         const struct tfm_node *node, struct tfm__cl_kernel kernel,
+                                         uint32_t cost);
+
+/* The module's one exported symbol (backend.c). */
+TFM_API extern const struct tfm_backend tfm_backend_v1;
+
+#endif

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT
+ * The programs of a device: one for each file of kernels/ and set of options that a plan asks for, built
+ * when the first one does. */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/opencl/internal.h"
+
+enum { LOG_SHOWN = 4096, OPTIONS = 256 };
+
+struct tfm__cl_built {
+    const char *file, *options; /* of the module's constants */
+    cl_program program;
+    struct tfm__cl_built *next;
+};
+
+/* The line of the log that says most: the first with "error", else the first that is not empty. */
+static void first_error(const char *log, char *line, size_t size)
+{
+    const char *best = strstr(log, "error");
+    size_t n = 0;
+
+    if (!best)
+        best = log + strspn(log, " \t\r\n");
+    while (best > log && best[-1] != '\n')
+        best--;
+    while (n + 1 < size && best[n] && best[n] != '\n') {
+        line[n] = isprint((unsigned char)best[n]) ? best[n] : ' ';
+        n++;
+    }
+    line[n] = 0;
+}
+
+static enum tfm_status build_failed(const struct tfm__cl_device *d, cl_program program,
+                                    const char *options, cl_int code, struct tfm_error *err)
+{
+    const struct tfm_host *host = d->host;
+    size_t bytes = 0;
+    char line[400] = "the driver gave no log";
+    char *log = NULL;
+
+    if (clGetProgramBuildInfo(program, d->id, CL_PROGRAM_BUILD_LOG, 0, NULL, &bytes) ==
+            CL_SUCCESS &&
+        bytes > 1 && (log = host->alloc(bytes + 1)) != NULL) {
+        log[0] = 0;
+        (void)clGetProgramBuildInfo(program, d->id, CL_PROGRAM_BUILD_LOG, bytes, log, NULL);
+        log[bytes] = 0;
+        if (log[strspn(log, " \t\r\n")])
+            first_error(log, line, sizeof line);
+        if (bytes > LOG_SHOWN)
+            log[LOG_SHOWN] = 0;
+        host->log(TFM_LOG_INFO, "opencl", log);
+    }
+    host->free(log);
+    return host->error(
+        err, TFM_STATUS_BUILD,
+        "opencl: the kernels do not build on %s (driver %s) with \"%s\": %s (%d): %s; "
+        "TFM_VERBOSE=1 shows the whole log",
+        d->name, d->driver, options, tfm__cl_code_name(code), (int)code, line);
+}
+
+static enum tfm_status build(struct tfm__cl_device *d, const struct tfm__cl_kernel *kernel,
+                             cl_program *built, struct tfm_error *err)
+{
+    const char **strings = NULL;
+    size_t n = 0;
+    char options[OPTIONS];
+    cl_int code = CL_SUCCESS;
+    enum tfm_status status = tfm__cl_sources_gather(d->sources, kernel->file, &strings, &n, err);
+
+    if (status != TFM_STATUS_OK)
+        return status;
+    snprintf(options, sizeof options,
+             "-cl-std=CL1.2 -cl-mad-enable -DTFM_ATTENTION_QUERIES=%d -DTFM_ATTENTION_KEYS=%d "
+             "-DTFM_ATTENTION_SPLIT=%d%s%s",
+             TFM__CL_ATTENTION_QUERIES, TFM__CL_ATTENTION_KEYS, TFM__CL_ATTENTION_SPLIT,
+             kernel->options ? " " : "", kernel->options ? kernel->options : "");
+    const cl_program program =
+        clCreateProgramWithSource(d->context, (cl_uint)n, strings, NULL, &code);
+    if (code != CL_SUCCESS) {
+        status = tfm__cl_fail(d->host, err, "clCreateProgramWithSource", code);
+        goto done;
+    }
+    code = clBuildProgram(program, 1, &d->id, options, NULL, NULL);
+    if (code != CL_SUCCESS) {
+        status = build_failed(d, program, options, code, err);
+        (void)clReleaseProgram(program);
+        goto done;
+    }
+    *built = program;
+done:
+    d->host->free(strings);
+    return status;
+}
+
+static int is_program_of(const struct tfm__cl_built *b, const struct tfm__cl_kernel *kernel)
+{
+    return strcmp(b->file, kernel->file) == 0 &&
+           strcmp(b->options ? b->options : "", kernel->options ? kernel->options : "") == 0;
+}
+
+/* Under the lock. */
+static enum tfm_status find_or_build(struct tfm__cl_device *d, const struct tfm__cl_kernel *kernel,
+                                     cl_program *program, struct tfm_error *err)
+{
+    for (const struct tfm__cl_built *b = d->built; b; b = b->next) {
+        if (is_program_of(b, kernel)) {
+            *program = b->program;
+            return TFM_STATUS_OK;
+        }
+    }
+    struct tfm__cl_built *b = d->host->alloc(sizeof *b);
+    if (!b)
+        return d->host->error(err, TFM_STATUS_NOMEM, "opencl: out of memory for a program");
+    *b = (struct tfm__cl_built){kernel->file, kernel->options, NULL, d->built};
+    const enum tfm_status status = build(d, kernel, &b->program, err);
+    if (status != TFM_STATUS_OK) {
+        d->host->free(b);
+        return status;
+    }
+    d->built = b;
+    *program = b->program;
+    return TFM_STATUS_OK;
+}
+
+enum tfm_status tfm__cl_program_of(struct tfm__cl_device *d, const struct tfm__cl_kernel *kernel,
+                                   cl_program *program, struct tfm_error *err)
+{
+    pthread_mutex_lock(&d->build_lock);
+    const enum tfm_status status = find_or_build(d, kernel, program, err);
+    pthread_mutex_unlock(&d->build_lock);
+    return status;
+}
+
+enum tfm_status tfm__cl_programs_open(struct tfm__cl_device *d, struct tfm_error *err)
+{
+    const struct tfm__cl_kernel smallest = {"take_rows.cl", "tfm_run_take_rows", NULL};
+    cl_program program;
+    const enum tfm_status status = tfm__cl_sources_open(d->host, &d->sources, err);
+
+    return status == TFM_STATUS_OK ? tfm__cl_program_of(d, &smallest, &program, err) : status;
+}
+
+void tfm__cl_programs_close(struct tfm__cl_device *d)
+{
+    for (struct tfm__cl_built *b = d->built, *next; b; b = next) {
+        next = b->next;
+        (void)clReleaseProgram(b->program);
+        d->host->free(b);
+    }
+    tfm__cl_sources_close(d->sources);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ * cast: y = x in another float type, rounded once to nearest even
+ *   x, y [N, width], each F32, F16 or BF16
+ *
+ * Work map: as in add.cl. */
+#ifndef TFM_COMMON_CL
+#include "common.cl"
+#endif
+
+static void tfm_cast(__global const uchar *x, __global uchar *y, __global const struct tfm_step *s,
+                     __global const int *rows, uint part, uint parts)
+{
+    const ulong n = (ulong)tfm_rows(s, rows) * s->width;
+    const ulong vectors = n / 16;
+    const ulong end = tfm_share(vectors, part + 1, parts);
+
+    for (ulong v = tfm_share(vectors, part, parts); v < end; v++)
+        tfm_store16(tfm_load16(x, v * 16, s->type[0]), y, v * 16, s->type[1]);
+    if (part + 1 == parts) {
+        for (ulong i = vectors * 16; i < n; i++)
+            tfm_store(tfm_load(x, i, s->type[0]), y, i, s->type[1]);
+    }
+}
+
+__kernel void tfm_run_cast(__global const uchar *x, __global uchar *y,
+                           __global const struct tfm_step *steps, uint index,
+                           __global const int *rows)
+{
+    __global const struct tfm_step *s = steps + index;
+    tfm_cast(x + s->at[0], y + s->at[1], s, rows, get_group_id(0), get_num_groups(0));
+}

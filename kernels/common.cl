@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT
+ * What every kernel file shares: the step table, the rows of a run, the split of work among parts,
+ * and loads and stores of the activation types (F32, F16, BF16) with float inside.
+ *
+ * An #include in quotes means a file of this folder. The host puts it in front of the file itself and
+ * the guard around it drops it, since OpenCL knows no folders. Memory is reached by base pointer and byte offset; no alignment beyond that of
+ * the element is assumed. */
+#ifndef TFM_COMMON_CL
+#define TFM_COMMON_CL
+
+#ifndef TFM_STEP_H
+#include "step.h"
+#endif
+
+/* A helper that must vanish into its caller, so that its constant arguments unroll its loops. */
+#define TFM_INLINE static inline __attribute__((always_inline))
+
+/* Rows of this run that the step works on. */
+static uint tfm_rows(__global const struct tfm_step *s, __global const int *rows)
+{
+    return (uint)(s->rows == TFM_STEP_OUT_ROWS ? rows[TFM_ROWS_N_OUT] : rows[TFM_ROWS_N]);
+}
+
+/* Vectors of this run, of an op that acts on each vector of a row. */
+static uint tfm_vectors(__global const struct tfm_step *s, __global const int *rows)
+{
+    return tfm_rows(s, rows) * s->vectors;
+}
+
+/* The three lists of sequences and the list of kept rows. */
+static __global const int *tfm_rows_slot(__global const int *rows)
+{
+    return rows + TFM_ROWS_LISTS;
+}
+
+static __global const int *tfm_rows_start(__global const int *rows)
+{
+    return rows + TFM_ROWS_LISTS + rows[TFM_ROWS_S];
+}
+
+static __global const int *tfm_rows_past(__global const int *rows)
+{
+    return rows + TFM_ROWS_LISTS + 2 * rows[TFM_ROWS_S];
+}
+
+static __global const int *tfm_rows_out(__global const int *rows)
+{
+    return rows + TFM_ROWS_LISTS + 3 * rows[TFM_ROWS_S];
+}
+
+/* One row past the last of sequence q. */
+static uint tfm_sequence_end(__global const int *rows, uint q)
+{
+    return (uint)(q + 1 < (uint)rows[TFM_ROWS_N_SEQ] ? tfm_rows_start(rows)[q + 1]
+                                                     : rows[TFM_ROWS_N]);
+}
+
+/* First of the units [0, n) that belong to `part`; its end is the first of part + 1. */
+static ulong tfm_share(ulong n, uint part, uint parts)
+{
+    return n * part / parts;
+}
+
+/* bf16 is the upper half of a float. Rounds to nearest even; a NaN stays one. */
+static ushort tfm_to_bf16(float value)
+{
+    const uint bits = as_uint(value);
+    if ((bits & 0x7fffffffu) > 0x7f800000u)
+        return (ushort)((bits >> 16) | 0x40u);
+    return (ushort)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+}
+
+static ushort16 tfm_to_bf16x16(float16 value)
+{
+    const uint16 bits = as_uint16(value);
+    const uint16 rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+    const uint16 nan = (bits >> 16) | 0x40u;
+    return convert_ushort16(select(rounded, nan, as_uint16((bits & 0x7fffffffu) > 0x7f800000u)));
+}
+
+/* Element i, or elements i..i+15, of an array of `type` at p. */
+static float tfm_load(__global const uchar *p, ulong i, uint type)
+{
+    if (type == TFM_STEP_F16)
+        return vload_half(i, (__global const half *)p);
+    if (type == TFM_STEP_BF16)
+        return as_float((uint)((__global const ushort *)p)[i] << 16);
+    return ((__global const float *)p)[i];
+}
+
+static float16 tfm_load16(__global const uchar *p, ulong i, uint type)
+{
+    if (type == TFM_STEP_F16)
+        return vload_half16(0, (__global const half *)p + i);
+    if (type == TFM_STEP_BF16)
+        return as_float16(convert_uint16(vload16(0, (__global const ushort *)p + i)) << 16);
+    return vload16(0, (__global const float *)p + i);
+}
+
+static void tfm_store(float value, __global uchar *p, ulong i, uint type)
+{
+    if (type == TFM_STEP_F16)
+        vstore_half_rte(value, i, (__global half *)p);
+    else if (type == TFM_STEP_BF16)
+        ((__global ushort *)p)[i] = tfm_to_bf16(value);
+    else
+        ((__global float *)p)[i] = value;
+}
+
+static void tfm_store16(float16 value, __global uchar *p, ulong i, uint type)
+{
+    if (type == TFM_STEP_F16)
+        vstore_half16_rte(value, 0, (__global half *)p + i);
+    else if (type == TFM_STEP_BF16)
+        vstore16(tfm_to_bf16x16(value), 0, (__global ushort *)p + i);
+    else
+        vstore16(value, 0, (__global float *)p + i);
+}
+
+/* n < 16 elements, the rest 0; and back. */
+static float16 tfm_load_tail(__global const uchar *p, ulong i, uint n, uint type)
+{
+    float lanes[16];
+    for (uint j = 0; j < 16; j++)
+        lanes[j] = j < n ? tfm_load(p, i + j, type) : 0.0f;
+    return vload16(0, lanes);
+}
+
+static void tfm_store_tail(float16 value, __global uchar *p, ulong i, uint n, uint type)
+{
+    float lanes[16];
+    vstore16(value, 0, lanes);
+    for (uint j = 0; j < n; j++)
+        tfm_store(lanes[j], p, i + j, type);
+}
+
+/* Sum of the lanes, always in the same order. */
+static float tfm_sum16(float16 v)
+{
+    const float8 a = v.lo + v.hi;
+    const float4 b = a.lo + a.hi;
+    const float2 c = b.lo + b.hi;
+    return c.x + c.y;
+}
+
+static float tfm_max16(float16 v)
+{
+    const float8 a = fmax(v.lo, v.hi);
+    const float4 b = fmax(a.lo, a.hi);
+    const float2 c = fmax(b.lo, b.hi);
+    return fmax(c.x, c.y);
+}
+
+#endif

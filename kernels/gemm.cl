@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT
+ * gemm: what surrounds the SGEMM of a linear with many rows, Y = X W^T (+ bias), one block of
+ * output rows after the other. All three matrices of the SGEMM are padded to whole 16s here, with
+ * zeros, so that it needs no copies of its own:
+ *   turn    x [N, in] -> [in16][N16] F32
+ *   unpack  weight [out, in] packed (see step.h), panels [panel, panel + panels)
+ *           -> [in16][16 panels] F32
+ *   store   product [N16][16 panels] -> y [N, out], columns from 16 panel on, plus bias
+ *
+ * Work map: turn and unpack split the 16s of N and the panels among the parts, store the rows. */
+#ifndef TFM_COMMON_CL
+#include "common.cl"
+#endif
+
+/* Floats of k in the padded matrices. */
+static uint tfm_gemm_depth(__global const struct tfm_step *s)
+{
+    return (s->width + 15) & ~15u;
+}
+
+/* Transposes 16 x 16 floats in place: four rounds of a perfect shuffle of the 16 vectors. */
+TFM_INLINE void tfm_transpose(float16 *v)
+{
+    float16 next[16];
+
+#pragma unroll
+    for (uint round = 0; round < 4; round++) {
+#pragma unroll
+        for (uint i = 0; i < 8; i++) {
+            next[2 * i].even = v[i].lo;
+            next[2 * i].odd = v[i + 8].lo;
+            next[2 * i + 1].even = v[i].hi;
+            next[2 * i + 1].odd = v[i + 8].hi;
+        }
+#pragma unroll
+        for (uint i = 0; i < 16; i++)
+            v[i] = next[i];
+    }
+}
+
+/* x [n, in] -> y [16][ld], n <= 16; what x does not reach becomes 0. */
+static void tfm_gemm_turn_edge(__global const float *x, uint in, uint n, uint k, __global float *y,
+                               ulong ld)
+{
+    for (uint j = 0; j < 16; j++) {
+        float lanes[16];
+        for (uint i = 0; i < 16; i++)
+            lanes[i] = i < n && k + j < in ? x[(ulong)i * in + k + j] : 0.0f;
+        vstore16(vload16(0, lanes), 0, y + j * ld);
+    }
+}
+
+static void tfm_gemm_turn(__global const float *x, __global float *y,
+                          __global const struct tfm_step *s, __global const int *rows, uint part,
+                          uint parts)
+{
+    const uint n = tfm_vectors(s, rows), columns = (n + 15) / 16, in = s->width;
+    const uint end = (uint)tfm_share(columns, part + 1, parts);
+    const ulong ld = (ulong)columns * 16;
+
+    for (uint c = (uint)tfm_share(columns, part, parts); c < end; c++) {
+        __global const float *from = x + (ulong)c * 16 * in;
+        const uint left = min(n - c * 16, 16u);
+        for (uint k = 0; k < in; k += 16) {
+            float16 v[16];
+            if (left < 16 || k + 16 > in) {
+                tfm_gemm_turn_edge(from, in, left, k, y + k * ld + c * 16, ld);
+                continue;
+            }
+#pragma unroll
+            for (uint i = 0; i < 16; i++)
+                v[i] = vload16(0, from + (ulong)i * in + k);
+            tfm_transpose(v);
+#pragma unroll
+            for (uint i = 0; i < 16; i++)
+                vstore16(v[i], 0, y + (k + i) * ld + c * 16);
+        }
+    }
+}
+
+/* One panel; ld = floats from one k to the next. */
+static void tfm_unpack_q4(__global const uchar *panel, int affine, __global float *y, uint in,
+                          ulong ld)
+{
+    for (uint k = 0; k < in; k += TFM_BLOCK, panel += affine ? TFM_PANEL_Q4_1 : TFM_PANEL_Q4_0) {
+        const float16 d = vload_half16(0, (__global const half *)panel);
+        const float16 m = affine ? vload_half16(1, (__global const half *)panel) : d * -8.0f;
+        __global const uint *quants = (__global const uint *)(panel + (affine ? 64 : 32));
+        for (uint j = 0; j < 4; j++) {
+            const uint16 q = vload16(j, quants);
+            for (uint i = 0; i < 4; i++) {
+                const float16 low = convert_float16(as_int16((q >> (8 * i)) & 15u));
+                const float16 high = convert_float16(as_int16((q >> (8 * i + 4)) & 15u));
+                const ulong at = k + 4 * j + i;
+                vstore16(fma(low, d, m), 0, y + at * ld);
+                vstore16(fma(high, d, m), 0, y + (at + 16) * ld);
+            }
+        }
+    }
+}
+
+static void tfm_unpack_q8(__global const uchar *panel, __global float *y, uint in, ulong ld)
+{
+    for (uint k = 0; k < in; k += TFM_BLOCK, panel += TFM_PANEL_Q8_0) {
+        const float16 d = vload_half16(0, (__global const half *)panel);
+        __global const int *quants = (__global const int *)(panel + 32);
+        for (uint j = 0; j < 8; j++) {
+            const int16 q = vload16(j, quants);
+            for (uint i = 0; i < 4; i++)
+                vstore16(convert_float16((q << (24 - 8 * i)) >> 24) * d, 0,
+                         y + (ulong)(k + 4 * j + i) * ld);
+        }
+    }
+}
+
+static void tfm_gemm_unpack(__global const uchar *weight, __global float *y,
+                            __global const struct tfm_step *s, __global const int *rows, uint part,
+                            uint parts)
+{
+    const uint type = s->type[0], in = s->width, end = (uint)tfm_share(s->panels, part + 1, parts);
+    const ulong ld = (ulong)s->panels * TFM_PANEL;
+
+    if (tfm_rows(s, rows) == 0)
+        return;
+    for (uint p = (uint)tfm_share(s->panels, part, parts); p < end; p++) {
+        const ulong panel = s->panel + p;
+        __global float *column = y + p * TFM_PANEL;
+        if (type == TFM_STEP_Q4_0)
+            tfm_unpack_q4(weight + panel * (in / TFM_BLOCK) * TFM_PANEL_Q4_0, 0, column, in, ld);
+        else if (type == TFM_STEP_Q4_1)
+            tfm_unpack_q4(weight + panel * (in / TFM_BLOCK) * TFM_PANEL_Q4_1, 1, column, in, ld);
+        else if (type == TFM_STEP_Q8_0)
+            tfm_unpack_q8(weight + panel * (in / TFM_BLOCK) * TFM_PANEL_Q8_0, column, in, ld);
+        else
+            for (uint k = 0; k < in; k++)
+                vstore16(tfm_load16(weight, (panel * in + k) * TFM_PANEL, type), 0,
+                         column + k * ld);
+        for (uint k = in; k < tfm_gemm_depth(s); k++)
+            vstore16((float16)(0.0f), 0, column + k * ld);
+    }
+}
+
+static void tfm_gemm_store(__global const float *product, __global const uchar *bias,
+                           __global float *y, __global const struct tfm_step *s,
+                           __global const int *rows, uint part, uint parts)
+{
+    const uint n = tfm_vectors(s, rows), end = (uint)tfm_share(n, part + 1, parts);
+    const uint first = s->panel * TFM_PANEL, ld = s->panels * TFM_PANEL;
+    const uint columns = min(ld, s->out - first), whole = columns & ~15u;
+    const uint type = s->type[1];
+
+    for (uint row = (uint)tfm_share(n, part, parts); row < end; row++) {
+        __global const float *from = product + (ulong)row * ld;
+        __global float *to = y + (ulong)row * s->out + first;
+        for (uint i = 0; i < whole; i += 16) {
+            const float16 b = type == TFM_STEP_NONE ? 0.0f : tfm_load16(bias, first + i, type);
+            vstore16(vload16(0, from + i) + b, 0, to + i);
+        }
+        for (uint i = whole; i < columns; i++)
+            to[i] = from[i] + (type == TFM_STEP_NONE ? 0.0f : tfm_load(bias, first + i, type));
+    }
+}
+
+__kernel void tfm_run_gemm_turn(__global const uchar *x, __global uchar *y,
+                                __global const struct tfm_step *steps, uint index,
+                                __global const int *rows)
+{
+    __global const struct tfm_step *s = steps + index;
+    tfm_gemm_turn((__global const float *)(x + s->at[0]), (__global float *)(y + s->at[1]), s, rows,
+                  get_group_id(0), get_num_groups(0));
+}
+
+__kernel void tfm_run_gemm_unpack(__global const uchar *weight, __global uchar *y,
+                                  __global const struct tfm_step *steps, uint index,
+                                  __global const int *rows)
+{
+    __global const struct tfm_step *s = steps + index;
+    tfm_gemm_unpack(weight + s->at[0], (__global float *)(y + s->at[1]), s, rows, get_group_id(0),
+                    get_num_groups(0));
+}
+
+__kernel void tfm_run_gemm_store(__global const uchar *product, __global const uchar *bias,
+                                 __global uchar *y, __global const struct tfm_step *steps,
+                                 uint index, __global const int *rows)
+{
+    __global const struct tfm_step *s = steps + index;
+    tfm_gemm_store((__global const float *)(product + s->at[0]), bias + s->at[1],
+                   (__global float *)(y + s->at[2]), s, rows, get_group_id(0), get_num_groups(0));
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT
+ * The inner part of gqa_attention: one unit of queries against one tile of cells, online softmax in
+ * float. gqa_attention.cl has the formula and the whole picture.
+ *   q, sum, total [QUERIES][wide], k, v [KEYS][wide], p [QUERIES][KEYS], in the workspace of a part
+ *
+ * Work map: all of it belongs to one part. Scores of 16 keys are made at a time, the lanes of their
+ * products summed by tfm_sums for all keys together. Values go in fours of queries, so that a
+ * vector of V is loaded once for them. Each query sums over its cells from left to right. */
+#ifndef TFM_COMMON_CL
+#include "common.cl"
+#endif
+#define TFM_ATTENTION_TILE_CL
+
+#ifndef TFM_ATTENTION_QUERIES
+#define TFM_ATTENTION_QUERIES 24
+#endif
+#ifndef TFM_ATTENTION_KEYS
+#define TFM_ATTENTION_KEYS 32
+#endif
+#ifndef TFM_ATTENTION_SPLIT
+#define TFM_ATTENTION_SPLIT 512
+#endif
+
+/* 1 = what is beyond plain causal attention: bidirectional, window, soft cap, relative bias. It is a
+ * program of its own, so that the plain one pays nothing for it. */
+#ifndef TFM_ATTENTION_GENERAL
+#define TFM_ATTENTION_GENERAL 0
+#endif
+
+/* Places of the operands that attend and attend_split have in common. */
+#define TFM_ATTENTION_K       2
+#define TFM_ATTENTION_V       3
+#define TFM_ATTENTION_SCRATCH 4
+#define TFM_ATTENTION_BIAS    5
+#define TFM_ATTENTION_BUCKET  6
+
+/* What a unit works with. `wide` is d rounded up to whole vectors, the rest of them 0. */
+struct tfm_attention {
+    __global const uchar *k_cache, *v_cache;
+    __global float *q;           /* [QUERIES][wide], times scale */
+    __global float *sum, *total; /* [QUERIES][wide], of a split and of the splits so far */
+    __global float *k, *v;       /* [KEYS][wide] */
+    __global float *p;           /* [QUERIES][KEYS] */
+    float most[TFM_ATTENTION_QUERIES], mass[TFM_ATTENTION_QUERIES]; /* max and sum of exp, split */
+    float all_most[TFM_ATTENTION_QUERIES], all_mass[TFM_ATTENTION_QUERIES]; /* ... so far */
+    uint own[TFM_ATTENTION_QUERIES];                               /* cell of the query's row */
+    uint begin[TFM_ATTENTION_QUERIES], end[TFM_ATTENTION_QUERIES]; /* cells that a query sees */
+    uint head[TFM_ATTENTION_QUERIES];                              /* general: its head */
+    ulong origin; /* element of the keys and values where cell 0 of the sequence begins */
+    __global const float *bias; /* general: [buckets, H], and its buckets [2 M + 1] */
+    __global const int *bucket;
+    uint n, group, wide;
+};
+
+/* n vectors of d elements, `stride` elements apart, as floats [n][wide]. */
+static void tfm_attention_fetch(__global const uchar *from, ulong at, ulong stride, uint type,
+                                uint n, uint d, uint wide, __global float *to)
+{
+    for (uint j = 0; j < n; j++, at += stride, to += wide) {
+        uint i = 0;
+        for (; i + 16 <= d; i += 16)
+            vstore16(tfm_load16(from, at + i, type), 0, to + i);
+        if (i < d)
+            vstore16(tfm_load_tail(from, at + i, d - i, type), 0, to + i);
+    }
+}
+
+/* Lane i of the result is the sum of the lanes of v[i], by neighbours: 15 times two shuffles and an
+ * addition for 16 sums. */
+TFM_INLINE float16 tfm_sums(const float16 *v)
+{
+    float16 a[8], b[4];
+
+#pragma unroll
+    for (uint i = 0; i < 8; i++)
+        a[i] = (float16)(v[2 * i].even + v[2 * i].odd, v[2 * i + 1].even + v[2 * i + 1].odd);
+#pragma unroll
+    for (uint i = 0; i < 4; i++)
+        b[i] = (float16)(a[2 * i].even + a[2 * i].odd, a[2 * i + 1].even + a[2 * i + 1].odd);
+    const float16 c = (float16)(b[0].even + b[0].odd, b[1].even + b[1].odd);
+    const float16 d = (float16)(b[2].even + b[2].odd, b[3].even + b[3].odd);
+    return (float16)(c.even + c.odd, d.even + d.odd);
+}
+
+/* q . k for 16 keys in a row. */
+static float16 tfm_attention_scores(__global const float *q, __global const float *k, uint wide)
+{
+    float16 products[16];
+
+#pragma unroll
+    for (uint j = 0; j < 16; j++)
+        products[j] = 0.0f;
+    for (uint i = 0; i < wide; i += 16) {
+        const float16 part = vload16(0, q + i);
+#pragma unroll
+        for (uint j = 0; j < 16; j++)
+            products[j] = fma(part, vload16(0, k + j * wide + i), products[j]);
+    }
+    return tfm_sums(products);
+}
+
+/* Soft cap and relative bias of query j for 16 cells from `cell` on. */
+static float16 tfm_attention_adjust(const struct tfm_attention *a, uint j, uint cell, float16 score,
+                                    __global const struct tfm_step *s)
+{
+    if (s->softcap > 0.0f)
+        score = s->softcap * tanh(score / s->softcap);
+    if (a->bias) {
+        const int span = (int)s->span, distance = (int)cell - (int)a->own[j];
+        float lanes[16];
+        for (int i = 0; i < 16; i++) {
+            const int at = clamp(distance + i, -span, span) + span;
+            lanes[i] = a->bias[(ulong)a->bucket[at] * s->heads + a->head[j]];
+        }
+        score += vload16(0, lanes);
+    }
+    return score;
+}
+
+/* Probabilities (not yet divided) of query j over cells [skip, seen) of the tile that begins at
+ * `cell`; returns the factor that earlier sums of this split shrink by. */
+static float tfm_attention_softmax(struct tfm_attention *a, uint j, uint skip, uint seen, uint cell,
+                                   __global const struct tfm_step *s)
+{
+    const float16 lane = (float16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    __global float *p = a->p + j * TFM_ATTENTION_KEYS;
+    float16 most = -INFINITY, mass = 0.0f;
+
+    for (uint i = skip & ~15u; i < seen; i += 16) {
+        float16 score = tfm_attention_scores(a->q + j * a->wide, a->k + i * a->wide, a->wide);
+        if (TFM_ATTENTION_GENERAL) {
+            score = tfm_attention_adjust(a, j, cell + i, score, s);
+            score = select(score, (float16)(-INFINITY), lane < (float16)((float)skip - (float)i));
+        }
+        score = select(score, (float16)(-INFINITY), lane >= (float16)((float)(seen - i)));
+        vstore16(score, 0, p + i);
+        most = fmax(most, score);
+    }
+    const float before = a->most[j], now = fmax(before, tfm_max16(most));
+    const float base = now == -INFINITY ? 0.0f : now;
+
+    for (uint i = skip & ~15u; i < seen; i += 16) {
+        const float16 weight = exp(vload16(0, p + i) - base);
+        vstore16(weight, 0, p + i);
+        mass += weight;
+    }
+    const float shrink = exp(before - base);
+    a->most[j] = now;
+    a->mass[j] = a->mass[j] * shrink + tfm_sum16(mass);
+    return shrink;
+}
+
+/* sum = sum * shrink + p v for queries j..j+count-1, which see the same cells. A weight of 0 masks its
+ * cell: what V holds there does not matter. */
+TFM_INLINE void tfm_attention_values(struct tfm_attention *a, uint j, const uint count, uint skip,
+                                     uint seen, const float *shrink)
+{
+    const uint wide = a->wide;
+    __global const float *p = a->p + j * TFM_ATTENTION_KEYS;
+    __global float *sum = a->sum + j * wide;
+
+    for (uint i = 0; i < wide; i += 16) {
+        float16 s[4];
+#pragma unroll
+        for (uint c = 0; c < count; c++)
+            s[c] = vload16(0, sum + c * wide + i) * shrink[c];
+        for (uint cell = skip; cell < seen; cell++) {
+            const float16 v = vload16(0, a->v + cell * wide + i);
+#pragma unroll
+            for (uint c = 0; c < count; c++) {
+                const float weight = p[c * TFM_ATTENTION_KEYS + cell];
+                if (!TFM_ATTENTION_GENERAL || weight != 0.0f)
+                    s[c] = fma((float16)(weight), v, s[c]);
+            }
+        }
+#pragma unroll
+        for (uint c = 0; c < count; c++)
+            vstore16(s[c], 0, sum + c * wide + i);
+    }
+}
+
+/* Cells [cell, cell + n) of the sequence, n <= KEYS. */
+static void tfm_attention_tile(struct tfm_attention *a, uint cell, uint n,
+                               __global const struct tfm_step *s)
+{
+    const uint d = s->head_dim, stride = s->kv_heads * d;
+    const ulong at = a->origin + (ulong)cell * stride + a->group * d;
+    const uint whole = (n + 15) & ~15u;
+    float shrink[TFM_ATTENTION_QUERIES];
+    uint skip[TFM_ATTENTION_QUERIES], seen[TFM_ATTENTION_QUERIES];
+
+    tfm_attention_fetch(a->k_cache, at, stride, s->type[2], n, d, a->wide, a->k);
+    tfm_attention_fetch(a->v_cache, at, stride, s->type[3], n, d, a->wide, a->v);
+    for (uint i = n * a->wide; i < whole * a->wide; i += 16)
+        vstore16((float16)(0.0f), 0, a->k + i);
+    for (uint j = 0; j < a->n; j++) {
+        seen[j] = a->end[j] < cell ? 0 : min(a->end[j] - cell, n);
+        skip[j] = TFM_ATTENTION_GENERAL && a->begin[j] > cell ? a->begin[j] - cell : 0;
+        if (seen[j] > skip[j])
+            shrink[j] = tfm_attention_softmax(a, j, skip[j], seen[j], cell, s);
+    }
+    for (uint j = 0; j < a->n;) {
+        uint same = j + 4 <= a->n;
+        for (uint c = 1; c < 4 && same; c++)
+            same = seen[j] == seen[j + c] && skip[j] == skip[j + c];
+        if (same) {
+            if (seen[j] > skip[j])
+                tfm_attention_values(a, j, 4, skip[j], seen[j], shrink + j);
+            j += 4;
+        } else {
+            if (seen[j] > skip[j])
+                tfm_attention_values(a, j, 1, skip[j], seen[j], shrink + j);
+            j++;
+        }
+    }
+}
+
+/* Cells [first, end) of one split, from nothing. */
+static void tfm_attention_split(struct tfm_attention *a, uint first, uint end,
+                                __global const struct tfm_step *s)
+{
+    for (uint j = 0; j < a->n; j++) {
+        a->most[j] = -INFINITY;
+        a->mass[j] = 0.0f;
+    }
+    for (uint i = 0; i < a->n * a->wide; i += 16)
+        vstore16((float16)(0.0f), 0, a->sum + i);
+    if (TFM_ATTENTION_GENERAL) /* whole tiles before the window of the first query */
+        first = max(first, a->begin[0] / TFM_ATTENTION_KEYS * TFM_ATTENTION_KEYS);
+    for (uint cell = first; cell < end; cell += TFM_ATTENTION_KEYS)
+        tfm_attention_tile(a, cell, min(end - cell, (uint)TFM_ATTENTION_KEYS), s);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT
+ * relu: y = max(x, 0), exactly; NaN stays NaN
+ *   x, y [N, width], each F32, F16 or BF16; computed in float, rounded once
+ *
+ * Work map: as in add.cl. y may be x. */
+#ifndef TFM_COMMON_CL
+#include "common.cl"
+#endif
+
+static float16 tfm_positive(float16 x)
+{
+    return select(x, (float16)(0.0f), x < (float16)(0.0f));
+}
+
+static void tfm_relu(__global const uchar *x, __global uchar *y, __global const struct tfm_step *s,
+                     __global const int *rows, uint part, uint parts)
+{
+    const ulong n = (ulong)tfm_rows(s, rows) * s->width;
+    const ulong vectors = n / 16;
+    const ulong end = tfm_share(vectors, part + 1, parts);
+
+    for (ulong v = tfm_share(vectors, part, parts); v < end; v++)
+        tfm_store16(tfm_positive(tfm_load16(x, v * 16, s->type[0])), y, v * 16, s->type[1]);
+    if (part + 1 == parts && n % 16 != 0) {
+        const uint left = (uint)(n % 16);
+        tfm_store_tail(tfm_positive(tfm_load_tail(x, vectors * 16, left, s->type[0])), y,
+                       vectors * 16, left, s->type[1]);
+    }
+}
+
+__kernel void tfm_run_relu(__global const uchar *x, __global uchar *y,
+                           __global const struct tfm_step *steps, uint index,
+                           __global const int *rows)
+{
+    __global const struct tfm_step *s = steps + index;
+    tfm_relu(x + s->at[0], y + s->at[1], s, rows, get_group_id(0), get_num_groups(0));
+}

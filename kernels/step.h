@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT
+ * The step table: what the host writes once for each exec and every kernel reads. Valid C11 and
+ * valid OpenCL C; the host checks the dtype ids against tfm/dtypes.def when it is compiled. */
+#ifndef TFM_STEP_H
+#define TFM_STEP_H
+
+#ifdef __OPENCL_VERSION__
+typedef ulong tfm_u64;
+typedef uint tfm_u32;
+typedef int tfm_i32;
+typedef float tfm_f32;
+#else
+#include <stdint.h>
+typedef uint64_t tfm_u64;
+typedef uint32_t tfm_u32;
+typedef int32_t tfm_i32;
+typedef float tfm_f32;
+#endif
+
+/* dtype ids, as in tfm/dtypes.def */
+#define TFM_STEP_F32  0u
+#define TFM_STEP_F16  1u
+#define TFM_STEP_BF16 2u
+#define TFM_STEP_F64  3u
+#define TFM_STEP_I32  4u
+#define TFM_STEP_Q4_0 5u
+#define TFM_STEP_Q4_1 6u
+#define TFM_STEP_Q8_0 7u
+#define TFM_STEP_NONE 0xffffffffu /* type of an absent operand */
+
+#define TFM_STEP_OPERANDS 7
+
+/* Packed weights: panels of 16 output rows. Plain types [in][16]; block types [in/32] of: d[16] f16
+ * (, m[16] f16), then the quants by fours of k, lane r holding k = 4j..4j+3 of row r: 4-bit
+ * qs[4][64] (low nibble k, high nibble k + 16), 8-bit qs[8][64]. */
+#define TFM_PANEL      16u
+#define TFM_BLOCK      32u  /* values of k in a block */
+#define TFM_PANEL_Q4_0 288u /* bytes of a block of 16 rows */
+#define TFM_PANEL_Q4_1 320u
+#define TFM_PANEL_Q8_0 544u
+
+/* The rows that a step works on. */
+#define TFM_STEP_ALL_ROWS 0u /* N of the run */
+#define TFM_STEP_OUT_ROWS 1u /* R of the run */
+
+struct tfm_step {
+    tfm_u64 at[TFM_STEP_OPERANDS];   /* byte offset of each operand in its buffer */
+    tfm_u32 type[TFM_STEP_OPERANDS]; /* its dtype id */
+    tfm_u32 op;                      /* id in tfm/ops.def */
+    tfm_u32 rows;                    /* TFM_STEP_ALL_ROWS or TFM_STEP_OUT_ROWS */
+    tfm_u32 vectors;                 /* vectors of `width` in a row, where the op acts on each */
+    tfm_u32 width;                   /* elements of a row or vector: D, `in`, H d */
+    tfm_u32 out;                     /* rows of the weight: `out`, V */
+    tfm_u32 panel, panels;           /* unpack: first panel and count of its block */
+    tfm_u32 heads, kv_heads;         /* H, G */
+    tfm_u32 head_dim;                /* d */
+    tfm_u32 rotated;                 /* rope: r, the elements of a head that turn */
+    tfm_u32 halves;                  /* rope: 1 = pairs (i, i + r/2), 0 = pairs (2i, 2i + 1) */
+    tfm_u32 tokens;                  /* rope: T of a row, 1 in [N, H, d] */
+    tfm_u32 shared;                  /* rope: 1 = pos [T] for all rows */
+    tfm_u32 tanh_form;               /* gelu */
+    tfm_u32 slots, cells;            /* extents of the caches; cells 0 = no caches */
+    tfm_u32 bidirectional, window;   /* attention: as the attributes */
+    tfm_u32 span;                    /* attention: M of rel_bucket [2 M + 1] */
+    tfm_u32 splits;                  /* attention: splits that the workspace has room for */
+    tfm_u32 scratch;                 /* floats of workspace that a part has for itself */
+    tfm_f32 eps, scale, softcap;
+};
+
+/* The rows of one run (struct tfm_rows), an array of int: these words, then slot [S], start [S],
+ * past [S], out [R at full capacity]. */
+#define TFM_ROWS_N     0
+#define TFM_ROWS_N_SEQ 1
+#define TFM_ROWS_N_OUT 2
+#define TFM_ROWS_S     3 /* sequences at full capacity: stride of the three lists */
+#define TFM_ROWS_LISTS 4
+
+#endif
