@@ -33,6 +33,7 @@ static enum tfm_status measure(const struct bench *b, const struct tfm__bench_ca
     struct tfm__bench_work work;
     double seconds = 0;
     const enum tfm_status status = tfm__bench_time(b->device, c, b->repetitions, &seconds, err);
+    const int refused = status == TFM_STATUS_UNSUPPORTED || status == TFM_STATUS_STRICT;
 
     tfm__bench_measure_of(c, &work);
     *m = (struct measured){.c = c,
@@ -40,11 +41,11 @@ static enum tfm_status measure(const struct bench *b, const struct tfm__bench_ca
                            .ns = 1e9 * seconds,
                            .bytes = work.bytes / work.nodes,
                            .operations = work.operations / work.nodes};
-    if (status == TFM_STATUS_UNSUPPORTED)
+    if (refused)
         snprintf(m->refusal, sizeof m->refusal, "%.199s", err->text);
     else if (seconds <= 0)
         snprintf(m->refusal, sizeof m->refusal, "the time of a node is lost in the noise");
-    return status == TFM_STATUS_UNSUPPORTED ? TFM_STATUS_OK : status;
+    return refused ? TFM_STATUS_OK : status;
 }
 
 static int measure_all(struct bench *b, const char *op)
