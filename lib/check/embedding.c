@@ -51,7 +51,7 @@ static double bytes(const struct tfm__sample *sample, const struct tfm_rows *row
 {
     const struct tfm_tensor *table = tfm_graph_node(sample->graph, 0)->inputs[0];
     const int64_t n = tfm_tensor_rows(sample->output, rows);
-    return (double)(drive_bytes(table, n) + drive_bytes(sample->output, n));
+    return (double)(tfm__drive_bytes(table, n) + tfm__drive_bytes(sample->output, n));
 }
 
 const struct tfm__check_op tfm__check_op_embedding = {

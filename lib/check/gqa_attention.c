@@ -122,7 +122,7 @@ static void fill_cache(struct tfm__sample *sample, const struct tfm_tensor *cach
 {
     const size_t cell = (size_t)(cache->shape[2] * cache->shape[3]);
 
-    memset(sample->data[cache->id], 0xff, drive_bytes(cache, cache->shape[0]));
+    memset(sample->data[cache->id], 0xff, tfm__drive_bytes(cache, cache->shape[0]));
     for (uint32_t s = 0; s < run->rows.n_seq; s++)
         tfm__sample_fill(sample, cache, 3 + s,
                          (size_t)run->slot[s] * (size_t)cache->shape[1] * cell,
@@ -266,12 +266,12 @@ static int32_t large_past(uint32_t i)
 static double bytes(const struct tfm__sample *sample, const struct tfm_rows *rows)
 {
     const int64_t n = rows->n, cells = rows->past[0] + n;
-    double sum = (double)drive_bytes(sample->output, n);
+    double sum = (double)tfm__drive_bytes(sample->output, n);
 
     for (int i = Q; i <= V; i++)
-        sum += (double)drive_bytes(input(sample, i), n);
+        sum += (double)tfm__drive_bytes(input(sample, i), n);
     for (int i = K_CACHE; i <= V_CACHE && has_cache(sample); i++)
-        sum += (double)drive_bytes(input(sample, i), 1) * (double)cells /
+        sum += (double)tfm__drive_bytes(input(sample, i), 1) * (double)cells /
                (double)input(sample, i)->shape[1];
     return sum;
 }
