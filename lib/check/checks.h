@@ -16,28 +16,28 @@ struct tfm__subject {
 int tfm__check_device(struct tfm__report *report, const struct tfm__subject *subject);
 
 /* All nodes of one op in all ways, and its answers to questions. Returns how many nodes it takes. */
-uint32_t tfm__check_nodes(struct tfm__report *report, const struct drive_backend *backend,
-                          const struct drive_backend *reference, enum tfm_op op);
+uint32_t tfm__check_nodes(struct tfm__report *report, const struct tfm__drive_backend *backend,
+                          const struct tfm__drive_backend *reference, enum tfm_op op);
 
-/* One node that it takes: allocations that fail, two threads. */
-void tfm__check_stress(struct tfm__report *report, const struct drive_backend *backend,
-                       const struct drive_backend *reference, enum tfm_op op);
+/* One node that it takes: what it leaves behind, allocations that fail, two threads. */
+void tfm__check_stress(struct tfm__report *report, const struct tfm__drive_backend *backend,
+                       const struct tfm__drive_backend *reference, enum tfm_op op);
 
 /* Times of large nodes. */
-void tfm__check_performance(struct tfm__report *report, const struct drive_backend *backend,
+void tfm__check_performance(struct tfm__report *report, const struct tfm__drive_backend *backend,
                             enum tfm_op op);
 
 /* ---- shared by them (nodes.c) ---- */
 
 /* The answer of supports() for the node of a sample; reason [size] may be NULL. */
-int tfm__check_asks(const struct drive_backend *backend, const struct tfm__sample *sample,
+int tfm__check_asks(const struct tfm__drive_backend *backend, const struct tfm__sample *sample,
                     char *reason, size_t size);
 /* Plans of one sample on backend and reference. */
 struct tfm__pair {
-    struct drive_plan *plan, *reference;
+    struct tfm__drive_plan *plan, *reference;
 };
-enum tfm_status tfm__pair_open(struct tfm__pair *pair, const struct drive_backend *backend,
-                               const struct drive_backend *reference,
+enum tfm_status tfm__pair_open(struct tfm__pair *pair, const struct tfm__drive_backend *backend,
+                               const struct tfm__drive_backend *reference,
                                const struct tfm__sample *sample, uint32_t capacity, unsigned flags,
                                struct tfm_error *err);
 void tfm__pair_close(struct tfm__pair *pair);
@@ -45,7 +45,7 @@ void tfm__pair_close(struct tfm__pair *pair);
 enum tfm_status tfm__pair_run(const struct tfm__pair *pair, struct tfm__sample *sample,
                               const struct tfm_rows *rows, struct tfm_error *err);
 /* The last sample of the op that the backend takes is built; 0 = there is none. */
-int tfm__check_find(const struct drive_backend *backend, enum tfm_op op,
+int tfm__check_find(const struct tfm__drive_backend *backend, enum tfm_op op,
                     struct tfm__sample *sample);
 
 #endif

@@ -96,8 +96,8 @@ static int choose_device(const struct tfm_probe *probe, const char *text)
     return -1;
 }
 
-static void run_ops(struct tfm__report *report, const struct drive_backend *backend,
-                    const struct drive_backend *reference, const char *only)
+static void run_ops(struct tfm__report *report, const struct tfm__drive_backend *backend,
+                    const struct tfm__drive_backend *reference, const char *only)
 {
     for (int op = 0; op < TFM_OP_LIMIT; op++) {
         if (!tfm__check_op((enum tfm_op)op) ||
@@ -120,21 +120,31 @@ static void run_subject(const struct tfm__check_options *options, struct tfm__re
                         const struct tfm__subject *subject)
 {
     const struct tfm_probe host = {.n_devices = 1};
-    struct drive_backend backend = {0}, reference = {0};
+    const int64_t before = tfm__drive_blocks();
+    struct tfm__drive_backend backend = {0}, reference = {0};
     struct tfm_error err = {0};
 
     log_report = report;
-    drive_log(log_to_report);
+    tfm__drive_log(log_to_report);
     if (!tfm__check_device(report, subject))
         return;
-    if (drive_device_open(tfm_reference_backend(), &host, 0, &reference, &err) == TFM_STATUS_OK &&
-        drive_device_open(subject->table, &subject->probe, subject->index, &backend, &err) ==
+    if (tfm__drive_device_open(tfm_reference_backend(), &host, 0, &reference, &err) ==
+            TFM_STATUS_OK &&
+        tfm__drive_device_open(subject->table, &subject->probe, subject->index, &backend, &err) ==
             TFM_STATUS_OK)
         run_ops(report, &backend, &reference, options->op);
     else
         fail(report, "%s", err.text);
-    drive_close(&backend);
-    drive_close(&reference);
+    tfm__drive_close(&backend);
+    tfm__drive_close(&reference);
+    err = (struct tfm_error){0};
+    if (tfm__report_begin(report, "device", "close gives everything back")) {
+        if (tfm__drive_blocks() != before)
+            tfm_error_set(&err, TFM_STATUS_INTERNAL,
+                          "%lld blocks of the host's alloc are left after all nodes and close",
+                          (long long)(tfm__drive_blocks() - before));
+        tfm__report_end(report, &err);
+    }
 }
 
 /* A file that is to be checked comes before all others, so that none of its name takes its place. */

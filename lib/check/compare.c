@@ -127,7 +127,7 @@ static enum tfm_status compare_states(const struct tfm__sample *sample, struct t
     for (uint32_t id = 0; id < tfm_graph_tensor_count(sample->graph); id++) {
         const struct tfm_tensor *tensor = tfm_graph_tensor(sample->graph, id);
         const unsigned char *got = sample->data[id], *want = sample->want[id];
-        const size_t bytes = drive_bytes(tensor, tensor->shape[0]);
+        const size_t bytes = tfm__drive_bytes(tensor, tensor->shape[0]);
         if (tensor->kind != TFM_TENSOR_STATE)
             continue;
         for (size_t i = 0; i < bytes; i++) {

@@ -16,18 +16,18 @@ static enum tfm_status wrong(struct tfm_error *err, const char *text)
 
 static enum tfm_status given_back(int64_t before, const char *when, struct tfm_error *err)
 {
-    if (drive_blocks() == before)
+    if (tfm__drive_blocks() == before)
         return TFM_STATUS_OK;
     return tfm_error_set(err, TFM_STATUS_INTERNAL,
                          "%lld blocks of the host's alloc were not given back %s",
-                         (long long)(drive_blocks() - before), when);
+                         (long long)(tfm__drive_blocks() - before), when);
 }
 
 static enum tfm_status probe_again(const struct tfm__subject *subject, struct tfm_error *err)
 {
-    const int64_t before = drive_blocks();
+    const int64_t before = tfm__drive_blocks();
     struct tfm_probe again = {0};
-    const enum tfm_status status = subject->table->probe(drive_host(), NULL, &again, err);
+    const enum tfm_status status = subject->table->probe(tfm__drive_host(), NULL, &again, err);
 
     if (status != TFM_STATUS_OK)
         return status;
@@ -43,10 +43,11 @@ static enum tfm_status probe_again(const struct tfm__subject *subject, struct tf
 
 static enum tfm_status open_and_close(const struct tfm__subject *subject, struct tfm_error *err)
 {
-    const int64_t before = drive_blocks();
+    const int64_t before = tfm__drive_blocks();
     struct tfm_device_caps caps, again;
     void *device = NULL;
-    const enum tfm_status status = subject->table->open(drive_host(), subject->index, &device, err);
+    const enum tfm_status status =
+        subject->table->open(tfm__drive_host(), subject->index, &device, err);
 
     if (status != TFM_STATUS_OK)
         return status;
@@ -68,13 +69,13 @@ static enum tfm_status open_and_close(const struct tfm__subject *subject, struct
 
 static enum tfm_status two_at_a_time(const struct tfm__subject *subject, struct tfm_error *err)
 {
-    const int64_t before = drive_blocks();
+    const int64_t before = tfm__drive_blocks();
     void *first = NULL, *second = NULL;
-    enum tfm_status status = subject->table->open(drive_host(), subject->index, &first, err);
+    enum tfm_status status = subject->table->open(tfm__drive_host(), subject->index, &first, err);
 
     if (status != TFM_STATUS_OK)
         return status;
-    status = subject->table->open(drive_host(), subject->index, &second, err);
+    status = subject->table->open(tfm__drive_host(), subject->index, &second, err);
     subject->table->close(first);
     if (status != TFM_STATUS_OK)
         return status;
@@ -89,7 +90,7 @@ static enum tfm_status open_what_is_not_there(const struct tfm__subject *subject
     void *device = &untouched;
     struct tfm_error why = {0};
 
-    if (subject->table->open(drive_host(), 1000, &device, &why) == TFM_STATUS_OK)
+    if (subject->table->open(tfm__drive_host(), 1000, &device, &why) == TFM_STATUS_OK)
         return wrong(err, "device 1000 could be opened");
     if (device != &untouched)
         return wrong(err, "a failed open wrote its result");
@@ -99,22 +100,22 @@ static enum tfm_status open_what_is_not_there(const struct tfm__subject *subject
 /* Number of calls of alloc that were made to fail, -1 when one of them was not survived. */
 static int64_t open_without_memory(const struct tfm__subject *subject, struct tfm_error *err)
 {
-    const int64_t before = drive_blocks();
+    const int64_t before = tfm__drive_blocks();
 
     for (int64_t call = 0; call < 1000; call++) {
         struct tfm_error why = {0};
         void *device = NULL;
-        drive_fail(call);
+        tfm__drive_fail(call);
         const enum tfm_status status =
-            subject->table->open(drive_host(), subject->index, &device, &why);
-        drive_fail(-1);
+            subject->table->open(tfm__drive_host(), subject->index, &device, &why);
+        tfm__drive_fail(-1);
         if (status == TFM_STATUS_OK)
             subject->table->close(device);
         else if (!why.text[0])
             return wrong(err, "open failed without a text"), -1;
         if (given_back(before, "after an open that found no memory", err) != TFM_STATUS_OK)
             return -1;
-        if (!drive_failed())
+        if (!tfm__drive_failed())
             return call;
     }
     return 1000;
@@ -143,7 +144,7 @@ static enum tfm_status same(const unsigned char *found, size_t begin, size_t n, 
 }
 
 /* n <= MOST bytes at an offset of a larger buffer, up, within the device and down; the rest stays. */
-static enum tfm_status transfer(const struct drive_backend *b, size_t n, int copied,
+static enum tfm_status transfer(const struct tfm__drive_backend *b, size_t n, int copied,
                                 struct tfm_error *err)
 {
     const size_t begin = GUARD + TFM_ALIGNMENT, total = begin + n + GUARD;
@@ -190,7 +191,7 @@ done:
     return status;
 }
 
-static enum tfm_status too_much_memory(const struct drive_backend *b, struct tfm_error *err)
+static enum tfm_status too_much_memory(const struct tfm__drive_backend *b, struct tfm_error *err)
 {
     static int untouched;
     void *buffer = &untouched;
@@ -203,7 +204,7 @@ static enum tfm_status too_much_memory(const struct drive_backend *b, struct tfm
     return why.text[0] ? TFM_STATUS_OK : wrong(err, "alloc failed without a text");
 }
 
-static void check_memory(struct tfm__report *report, const struct drive_backend *b)
+static void check_memory(struct tfm__report *report, const struct tfm__drive_backend *b)
 {
     static const size_t sizes[] = {1, 3, 4, 127, 4096, 100003};
     struct tfm_error err = {0};
@@ -241,7 +242,7 @@ int tfm__check_device(struct tfm__report *report, const struct tfm__subject *sub
         {"two at a time", two_at_a_time},
         {"open a device that is not there", open_what_is_not_there},
     };
-    struct drive_backend backend;
+    struct tfm__drive_backend backend;
     struct tfm_error err;
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -260,10 +261,10 @@ int tfm__check_device(struct tfm__report *report, const struct tfm__subject *sub
                              (long long)calls);
     }
     err = (struct tfm_error){0};
-    if (drive_device_open(subject->table, &subject->probe, subject->index, &backend, &err) !=
+    if (tfm__drive_device_open(subject->table, &subject->probe, subject->index, &backend, &err) !=
         TFM_STATUS_OK)
         return 0;
     check_memory(report, &backend);
-    drive_close(&backend);
+    tfm__drive_close(&backend);
     return 1;
 }

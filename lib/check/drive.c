@@ -14,24 +14,24 @@
 
 /* ---- the backend's two ways ---- */
 
-static enum tfm_status copy_weights(struct drive_plan *plan, void *const *data,
+static enum tfm_status copy_weights(struct tfm__drive_plan *plan, void *const *data,
                                     struct tfm_error *err)
 {
     for (uint32_t id = 0; id < plan->n_tensors; id++) {
         const struct tfm_tensor *tensor = tfm_graph_tensor(plan->graph, id);
-        const size_t bytes = drive_bytes(tensor, tensor->shape[0]);
-        if (!drive_is_weight(tensor) || tensor->view_of)
+        const size_t bytes = tfm__drive_bytes(tensor, tensor->shape[0]);
+        if (!tfm__drive_is_weight(tensor) || tensor->view_of)
             continue;
         plan->allocation[id] = malloc(bytes + 1);
         if (!plan->allocation[id])
-            return drive_no_memory(err);
+            return tfm__drive_no_memory(err);
         plan->weight[id] = (unsigned char *)plan->allocation[id] + 1;
         memcpy(plan->weight[id], data[id], bytes);
     }
     return TFM_STATUS_OK;
 }
 
-static void add_tensor(struct drive_plan *plan, const struct tfm_tensor *tensor)
+static void add_tensor(struct tfm__drive_plan *plan, const struct tfm_tensor *tensor)
 {
     if (!tensor || plan->index[tensor->id] >= 0)
         return;
@@ -42,9 +42,9 @@ static void add_tensor(struct drive_plan *plan, const struct tfm_tensor *tensor)
     add_tensor(plan, tensor->view_of);
 }
 
-static enum tfm_status compile(struct drive_plan *plan, struct tfm_error *err)
+static enum tfm_status compile(struct tfm__drive_plan *plan, struct tfm_error *err)
 {
-    const struct drive_backend *b = plan->backend;
+    const struct tfm__drive_backend *b = plan->backend;
 
     for (uint32_t i = 0; i < plan->n_tensors; i++)
         plan->index[i] = -1;
@@ -79,7 +79,7 @@ static enum tfm_status compile(struct drive_plan *plan, struct tfm_error *err)
     return status;
 }
 
-static enum tfm_status run_nodes(const struct drive_plan *plan, const struct tfm_rows *rows,
+static enum tfm_status run_nodes(const struct tfm__drive_plan *plan, const struct tfm_rows *rows,
                                  struct tfm_error *err)
 {
     enum tfm_status status = TFM_STATUS_OK;
@@ -88,31 +88,31 @@ static enum tfm_status run_nodes(const struct drive_plan *plan, const struct tfm
         const struct tfm_node *node = plan->nodes[i];
         struct tfm_memory inputs[TFM_MAX_INPUTS], outputs[TFM_MAX_OUTPUTS];
         for (uint32_t k = 0; k < node->n_inputs; k++)
-            inputs[k] = drive_memory_locate(plan, node->inputs[k]);
+            inputs[k] = tfm__drive_memory_locate(plan, node->inputs[k]);
         for (uint32_t k = 0; k < node->n_outputs; k++)
-            outputs[k] = drive_memory_locate(plan, node->outputs[k]);
+            outputs[k] = tfm__drive_memory_locate(plan, node->outputs[k]);
         status =
             plan->backend->table->run_node(plan->backend->device, node, inputs, outputs, rows, err);
     }
     return status;
 }
 
-static enum tfm_status run_rows(const struct drive_plan *plan, const struct tfm_rows *rows,
+static enum tfm_status run_rows(const struct tfm__drive_plan *plan, const struct tfm_rows *rows,
                                 struct tfm_error *err)
 {
-    drive_parallel_whole((plan->flags & DRIVE_WHOLE) != 0);
+    tfm__drive_parallel_whole((plan->flags & TFM__DRIVE_WHOLE) != 0);
     if (plan->compiled)
         return plan->backend->table->exec_run(plan->exec, rows, err);
     return run_nodes(plan, rows, err);
 }
 
-static enum tfm_status open_exec(struct drive_plan *plan, struct tfm_error *err)
+static enum tfm_status open_exec(struct tfm__drive_plan *plan, struct tfm_error *err)
 {
-    const struct drive_backend *b = plan->backend;
+    const struct tfm__drive_backend *b = plan->backend;
     struct tfm_exec_memory memory = {.memory = plan->memory};
 
     for (uint32_t i = 0; i < plan->segment.n_tensors; i++)
-        plan->memory[i] = drive_memory_locate(plan, plan->tensors[i]);
+        plan->memory[i] = tfm__drive_memory_locate(plan, plan->tensors[i]);
     if (!plan->compiled)
         return TFM_STATUS_OK;
     memory.workspace.buffer = plan->regions[HOME_ARENA].buffer;
@@ -122,12 +122,12 @@ static enum tfm_status open_exec(struct drive_plan *plan, struct tfm_error *err)
 
 /* ---- opening and closing ---- */
 
-enum tfm_status drive_device_open(const struct tfm_backend *table, const struct tfm_probe *probe,
-                                  uint32_t index, struct drive_backend *backend,
-                                  struct tfm_error *err)
+enum tfm_status tfm__drive_device_open(const struct tfm_backend *table,
+                                       const struct tfm_probe *probe, uint32_t index,
+                                       struct tfm__drive_backend *backend, struct tfm_error *err)
 {
-    struct drive_backend b = {.table = table};
-    const enum tfm_status status = table->open(drive_host(), index, &b.device, err);
+    struct tfm__drive_backend b = {.table = table};
+    const enum tfm_status status = table->open(tfm__drive_host(), index, &b.device, err);
 
     if (status != TFM_STATUS_OK)
         return status;
@@ -138,16 +138,16 @@ enum tfm_status drive_device_open(const struct tfm_backend *table, const struct 
     return TFM_STATUS_OK;
 }
 
-void drive_close(struct drive_backend *backend)
+void tfm__drive_close(struct tfm__drive_backend *backend)
 {
     if (backend->table)
         backend->table->close(backend->device);
     backend->table = NULL;
 }
 
-static enum tfm_status ask_support(const struct drive_plan *plan, struct tfm_error *err)
+static enum tfm_status ask_support(const struct tfm__drive_plan *plan, struct tfm_error *err)
 {
-    const struct drive_backend *b = plan->backend;
+    const struct tfm__drive_backend *b = plan->backend;
 
     for (uint32_t i = 0; i < plan->n_nodes; i++) {
         const struct tfm_node *node = tfm_graph_node(plan->graph, i);
@@ -159,16 +159,17 @@ static enum tfm_status ask_support(const struct drive_plan *plan, struct tfm_err
     return TFM_STATUS_OK;
 }
 
-enum tfm_status drive_plan_open(const struct drive_backend *backend, const struct tfm_graph *graph,
-                                void *const *data, const struct tfm_capacity *capacity,
-                                unsigned flags, struct drive_plan **plan, struct tfm_error *err)
+enum tfm_status tfm__drive_plan_open(const struct tfm__drive_backend *backend,
+                                     const struct tfm_graph *graph, void *const *data,
+                                     const struct tfm_capacity *capacity, unsigned flags,
+                                     struct tfm__drive_plan **plan, struct tfm_error *err)
 {
     static const struct tfm_rows none;
     const size_t n = tfm_graph_tensor_count(graph) + 1, nodes = tfm_graph_node_count(graph) + 1;
-    struct drive_plan *p = calloc(1, sizeof *p);
+    struct tfm__drive_plan *p = calloc(1, sizeof *p);
 
     if (!p)
-        return drive_no_memory(err);
+        return tfm__drive_no_memory(err);
     p->backend = backend;
     p->graph = graph;
     p->capacity = *capacity;
@@ -188,7 +189,7 @@ enum tfm_status drive_plan_open(const struct drive_backend *backend, const struc
     enum tfm_status status = TFM_STATUS_OK;
     if (!p->home || !p->offset || !p->weight || !p->allocation || !p->nodes || !p->tensors ||
         !p->index || !p->read_later || !p->memory || !p->program.not_written)
-        status = drive_no_memory(err);
+        status = tfm__drive_no_memory(err);
     if (status == TFM_STATUS_OK)
         status = copy_weights(p, data, err);
     if (status == TFM_STATUS_OK)
@@ -196,7 +197,7 @@ enum tfm_status drive_plan_open(const struct drive_backend *backend, const struc
     if (status == TFM_STATUS_OK)
         status = compile(p, err);
     if (status == TFM_STATUS_OK)
-        status = drive_memory_open(p, err);
+        status = tfm__drive_memory_open(p, err);
     if (status == TFM_STATUS_OK)
         status = open_exec(p, err);
     if (status == TFM_STATUS_OK)
@@ -204,22 +205,22 @@ enum tfm_status drive_plan_open(const struct drive_backend *backend, const struc
     if (status == TFM_STATUS_OK)
         *plan = p;
     else
-        drive_plan_close(p);
+        tfm__drive_plan_close(p);
     return status;
 }
 
-void drive_plan_close(struct drive_plan *plan)
+void tfm__drive_plan_close(struct tfm__drive_plan *plan)
 {
     if (!plan)
         return;
-    const struct drive_backend *b = plan->backend;
+    const struct tfm__drive_backend *b = plan->backend;
     if (plan->exec)
         b->table->exec_close(plan->exec);
     if (plan->compiled)
         b->table->release(b->device, &plan->program);
     if (plan->weights.destroy)
         plan->weights.destroy(plan->weights.private_data);
-    drive_memory_close(plan);
+    tfm__drive_memory_close(plan);
     for (uint32_t i = 0; i < plan->n_tensors && plan->allocation; i++)
         free(plan->allocation[i]);
     free(plan->home);
@@ -246,8 +247,8 @@ static int32_t *copy_numbers(const int32_t *numbers, uint32_t n)
     return copy;
 }
 
-static enum tfm_status run_with_copies(const struct drive_plan *plan, const struct tfm_rows *rows,
-                                       struct tfm_error *err)
+static enum tfm_status run_with_copies(const struct tfm__drive_plan *plan,
+                                       const struct tfm_rows *rows, struct tfm_error *err)
 {
     int32_t *slot = copy_numbers(rows->slot, rows->n_seq);
     int32_t *start = copy_numbers(rows->start, rows->n_seq);
@@ -257,14 +258,14 @@ static enum tfm_status run_with_copies(const struct drive_plan *plan, const stru
 
     if (slot && start && past && out) {
         const struct tfm_rows copy = {rows->n, rows->n_seq, rows->n_out, slot, start, past, out};
-        const uint64_t before = drive_allocations();
+        const uint64_t before = tfm__drive_allocations();
         status = run_rows(plan, &copy, err);
-        if (status == TFM_STATUS_OK && drive_allocations() != before)
+        if (status == TFM_STATUS_OK && tfm__drive_allocations() != before)
             status = tfm_error_set(err, TFM_STATUS_INTERNAL,
                                    "%s allocated %llu times in a warm run", plan->backend->name,
-                                   (unsigned long long)(drive_allocations() - before));
+                                   (unsigned long long)(tfm__drive_allocations() - before));
     } else {
-        status = drive_no_memory(err);
+        status = tfm__drive_no_memory(err);
     }
     free(slot);
     free(start);
@@ -273,14 +274,14 @@ static enum tfm_status run_with_copies(const struct drive_plan *plan, const stru
     return status;
 }
 
-enum tfm_status drive_plan_run(struct drive_plan *plan, void *const *data,
-                               const struct tfm_rows *rows, struct tfm_error *err)
+enum tfm_status tfm__drive_plan_run(struct tfm__drive_plan *plan, void *const *data,
+                                    const struct tfm_rows *rows, struct tfm_error *err)
 {
-    enum tfm_status status = drive_memory_upload(plan, data, rows, err);
+    enum tfm_status status = tfm__drive_memory_upload(plan, data, rows, err);
     if (status == TFM_STATUS_OK)
         status = run_with_copies(plan, rows, err);
     if (status == TFM_STATUS_OK)
-        status = drive_memory_download(plan, data, rows, err);
+        status = tfm__drive_memory_download(plan, data, rows, err);
     return status;
 }
 
@@ -291,8 +292,8 @@ static double now(void)
     return 1e9 * (double)time.tv_sec + (double)time.tv_nsec;
 }
 
-enum tfm_status drive_plan_time(struct drive_plan *plan, const struct tfm_rows *rows,
-                                double seconds, double *nanoseconds, struct tfm_error *err)
+enum tfm_status tfm__drive_plan_time(struct tfm__drive_plan *plan, const struct tfm_rows *rows,
+                                     double seconds, double *nanoseconds, struct tfm_error *err)
 {
     enum tfm_status status = TFM_STATUS_OK;
     const double begin = now();

@@ -10,7 +10,7 @@
 
 /* ---- a backend, opened ---- */
 
-struct drive_backend {
+struct tfm__drive_backend {
     const struct tfm_backend *table;
     void *device;
     struct tfm_device_caps caps;
@@ -18,46 +18,47 @@ struct drive_backend {
 };
 
 /* Opens device `index` of a probe's list. The table outlives the device. */
-enum tfm_status drive_device_open(const struct tfm_backend *table, const struct tfm_probe *probe,
-                                  uint32_t index, struct drive_backend *backend,
-                                  struct tfm_error *err);
-void drive_close(struct drive_backend *backend);
+enum tfm_status tfm__drive_device_open(const struct tfm_backend *table,
+                                       const struct tfm_probe *probe, uint32_t index,
+                                       struct tfm__drive_backend *backend, struct tfm_error *err);
+void tfm__drive_close(struct tfm__drive_backend *backend);
 
 /* ---- a graph on it ---- */
 
-enum drive_flags {
-    DRIVE_IN_PLACE = 1, /* a node's output takes the memory that ops.def allows */
-    DRIVE_ELEMENT_OFFSETS =
-        2,           /* tensors lie at odd multiples of their element size instead of 128 */
-    DRIVE_WHOLE = 4, /* parallel_for runs in one piece instead of several, last first */
+enum tfm__drive_flags {
+    TFM__DRIVE_IN_PLACE = 1, /* a node's output takes the memory that ops.def allows */
+    TFM__DRIVE_ELEMENT_OFFSETS =
+        2,                /* tensors lie at odd multiples of their element size instead of 128 */
+    TFM__DRIVE_WHOLE = 4, /* parallel_for runs in one piece instead of several, last first */
 };
 
-struct drive_plan;
+struct tfm__drive_plan;
 
 /* Compiles the whole graph as one segment, or prepares it for node-by-node runs, lays out the
  * memory and runs once with N = 0. data[id] holds the values of tensor `id`; only parameters and
  * buffers are read here. The graph and the data outlive the plan. UNSUPPORTED: the backend refuses
  * a node (err says which and why). */
-enum tfm_status drive_plan_open(const struct drive_backend *backend, const struct tfm_graph *graph,
-                                void *const *data, const struct tfm_capacity *capacity,
-                                unsigned flags, struct drive_plan **plan, struct tfm_error *err);
+enum tfm_status tfm__drive_plan_open(const struct tfm__drive_backend *backend,
+                                     const struct tfm_graph *graph, void *const *data,
+                                     const struct tfm_capacity *capacity, unsigned flags,
+                                     struct tfm__drive_plan **plan, struct tfm_error *err);
 
 /* One run. Inputs and states are read from data[id]; outputs and states are written there, as many
  * rows as `rows` says. data[id] of any other tensor may be NULL. Views share data[id] of their
  * root. INTERNAL: the backend broke a promise (wrote outside its outputs, allocated in a warm run,
  * ...). */
-enum tfm_status drive_plan_run(struct drive_plan *plan, void *const *data,
-                               const struct tfm_rows *rows, struct tfm_error *err);
+enum tfm_status tfm__drive_plan_run(struct tfm__drive_plan *plan, void *const *data,
+                                    const struct tfm_rows *rows, struct tfm_error *err);
 
-void drive_plan_close(struct drive_plan *plan); /* NULL is fine */
+void tfm__drive_plan_close(struct tfm__drive_plan *plan); /* NULL is fine */
 
 /* Nanoseconds of one run, without transfers: the fastest of as many runs as fit into `seconds`, at
- * least three. Values are those of the last drive_plan_run. */
-enum tfm_status drive_plan_time(struct drive_plan *plan, const struct tfm_rows *rows,
-                                double seconds, double *nanoseconds, struct tfm_error *err);
+ * least three. Values are those of the last tfm__drive_plan_run. */
+enum tfm_status tfm__drive_plan_time(struct tfm__drive_plan *plan, const struct tfm_rows *rows,
+                                     double seconds, double *nanoseconds, struct tfm_error *err);
 
 /* Bytes of a tensor with `outer` as its outermost extent, and that extent at full capacity. */
-size_t drive_bytes(const struct tfm_tensor *tensor, int64_t outer);
-int64_t drive_outer(const struct tfm_tensor *tensor, const struct tfm_capacity *capacity);
+size_t tfm__drive_bytes(const struct tfm_tensor *tensor, int64_t outer);
+int64_t tfm__drive_outer(const struct tfm_tensor *tensor, const struct tfm_capacity *capacity);
 
 #endif

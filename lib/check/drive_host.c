@@ -15,34 +15,34 @@ static atomic_int failed;
 static int whole_loops;
 static void (*log_sink)(enum tfm_log_level level, const char *backend, const char *text);
 
-uint64_t drive_allocations(void)
+uint64_t tfm__drive_allocations(void)
 {
     return atomic_load(&allocations);
 }
 
-int64_t drive_blocks(void)
+int64_t tfm__drive_blocks(void)
 {
     return atomic_load(&blocks);
 }
 
-void drive_fail(int64_t call)
+void tfm__drive_fail(int64_t call)
 {
     if (call >= 0)
         atomic_store(&failed, 0);
     atomic_store(&until_failure, call);
 }
 
-int drive_failed(void)
+int tfm__drive_failed(void)
 {
     return atomic_load(&failed);
 }
 
-void drive_log(void (*sink)(enum tfm_log_level level, const char *backend, const char *text))
+void tfm__drive_log(void (*sink)(enum tfm_log_level level, const char *backend, const char *text))
 {
     log_sink = sink;
 }
 
-void drive_parallel_whole(int whole)
+void tfm__drive_parallel_whole(int whole)
 {
     whole_loops = whole;
 }
@@ -148,7 +148,7 @@ static const struct tfm_host host = {
     .private_set = host_private_set,
 };
 
-const struct tfm_host *drive_host(void)
+const struct tfm_host *tfm__drive_host(void)
 {
     return &host;
 }

@@ -13,22 +13,22 @@ struct tfm_weights {
     void (*destroy)(void *data);
 };
 
-const struct tfm_host *drive_host(void);
+const struct tfm_host *tfm__drive_host(void);
 
 /* Calls of host->alloc since the process began, and blocks that were not given back yet. */
-uint64_t drive_allocations(void);
-int64_t drive_blocks(void);
+uint64_t tfm__drive_allocations(void);
+int64_t tfm__drive_blocks(void);
 
 /* Of the calls of host->alloc from now on, number `call` (from 0) finds no memory; < 0 = none does.
- * drive_failed says whether it came to that since the last call with a number. */
-void drive_fail(int64_t call);
-int drive_failed(void);
+ * tfm__drive_failed says whether it came to that since the last call with a number. */
+void tfm__drive_fail(int64_t call);
+int tfm__drive_failed(void);
 
 /* Where the backend's messages go: NULL = standard error from WARN up. */
-void drive_log(void (*sink)(enum tfm_log_level level, const char *backend, const char *text));
+void tfm__drive_log(void (*sink)(enum tfm_log_level level, const char *backend, const char *text));
 
 /* 1 = parallel_for runs its body once; 0 = in several pieces of different length, last first, so
  * that a body that needs the order or the whole shows. */
-void drive_parallel_whole(int whole);
+void tfm__drive_parallel_whole(int whole);
 
 #endif

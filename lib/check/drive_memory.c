@@ -11,13 +11,13 @@
 
 enum { GUARD = 64 * 4 };
 
-size_t drive_bytes(const struct tfm_tensor *tensor, int64_t outer)
+size_t tfm__drive_bytes(const struct tfm_tensor *tensor, int64_t outer)
 {
     const struct tfm_dtype_info *info = tfm_dtype_info(tensor->dtype);
     return (size_t)(outer * tfm_tensor_row_elements(tensor)) / info->block * info->bytes;
 }
 
-int64_t drive_outer(const struct tfm_tensor *tensor, const struct tfm_capacity *capacity)
+int64_t tfm__drive_outer(const struct tfm_tensor *tensor, const struct tfm_capacity *capacity)
 {
     if (tensor->extent == TFM_EXTENT_ROWS)
         return capacity->rows;
@@ -49,19 +49,19 @@ static size_t reserve(size_t *end, size_t bytes, size_t element)
     return offset;
 }
 
-static size_t element_bytes(const struct drive_plan *plan, const struct tfm_tensor *tensor)
+static size_t element_bytes(const struct tfm__drive_plan *plan, const struct tfm_tensor *tensor)
 {
     const struct tfm_dtype_info *info = tfm_dtype_info(tensor->dtype);
-    if (!(plan->flags & DRIVE_ELEMENT_OFFSETS))
+    if (!(plan->flags & TFM__DRIVE_ELEMENT_OFFSETS))
         return 0;
     return info->block > 1 ? 2 : info->bytes;
 }
 
-/* The tensor whose memory an output takes under DRIVE_IN_PLACE, or NULL. */
-static const struct tfm_tensor *taken_by(const struct drive_plan *plan,
+/* The tensor whose memory an output takes under TFM__DRIVE_IN_PLACE, or NULL. */
+static const struct tfm_tensor *taken_by(const struct tfm__drive_plan *plan,
                                          const struct tfm_tensor *output)
 {
-    for (uint32_t i = 0; i < plan->n_nodes && plan->flags & DRIVE_IN_PLACE; i++) {
+    for (uint32_t i = 0; i < plan->n_nodes && plan->flags & TFM__DRIVE_IN_PLACE; i++) {
         const struct tfm_node *node = tfm_graph_node(plan->graph, i);
         const int32_t place = tfm_op_info(node->op)->in_place;
         if (node->outputs[0] == output && place >= 0 &&
@@ -72,15 +72,15 @@ static const struct tfm_tensor *taken_by(const struct drive_plan *plan,
     return NULL;
 }
 
-static int is_fused_away(const struct drive_plan *plan, uint32_t id)
+static int is_fused_away(const struct tfm__drive_plan *plan, uint32_t id)
 {
     const int32_t i = plan->compiled ? plan->index[id] : -1;
     return i >= 0 && plan->program.not_written[i];
 }
 
-enum tfm_status drive_memory_open(struct drive_plan *plan, struct tfm_error *err)
+enum tfm_status tfm__drive_memory_open(struct tfm__drive_plan *plan, struct tfm_error *err)
 {
-    const struct drive_backend *b = plan->backend;
+    const struct tfm__drive_backend *b = plan->backend;
     size_t end[HOMES] = {0};
 
     for (uint32_t id = 0; id < plan->n_tensors; id++) {
@@ -88,14 +88,15 @@ enum tfm_status drive_memory_open(struct drive_plan *plan, struct tfm_error *err
         if (tensor->view_of || taken_by(plan, tensor) || is_fused_away(plan, id))
             continue;
         /* a backend in host memory reads weights where they are; a compiled one has its own copy */
-        if (drive_is_weight(tensor))
+        if (tfm__drive_is_weight(tensor))
             plan->home[id] = b->caps.host_memory || plan->compiled ? HOME_NONE : HOME_WEIGHTS;
         else
             plan->home[id] = tensor->kind == TFM_TENSOR_STATE ? HOME_STATE : HOME_ARENA;
         if (plan->home[id] != HOME_NONE)
-            plan->offset[id] = reserve(&end[plan->home[id]],
-                                       drive_bytes(tensor, drive_outer(tensor, &plan->capacity)),
-                                       element_bytes(plan, tensor));
+            plan->offset[id] =
+                reserve(&end[plan->home[id]],
+                        tfm__drive_bytes(tensor, tfm__drive_outer(tensor, &plan->capacity)),
+                        element_bytes(plan, tensor));
     }
     for (uint32_t id = 0; id < plan->n_tensors; id++) {
         const struct tfm_tensor *from = taken_by(plan, tfm_graph_tensor(plan->graph, id));
@@ -111,7 +112,7 @@ enum tfm_status drive_memory_open(struct drive_plan *plan, struct tfm_error *err
         region->image = malloc(region->bytes);
         region->expected = malloc(region->bytes);
         if (!region->image || !region->expected)
-            return drive_no_memory(err);
+            return tfm__drive_no_memory(err);
         const enum tfm_status status =
             b->table->alloc(b->device, region->bytes, &region->buffer, err);
         if (status != TFM_STATUS_OK)
@@ -120,8 +121,8 @@ enum tfm_status drive_memory_open(struct drive_plan *plan, struct tfm_error *err
     return TFM_STATUS_OK;
 }
 
-struct tfm_memory drive_memory_locate(const struct drive_plan *plan,
-                                      const struct tfm_tensor *tensor)
+struct tfm_memory tfm__drive_memory_locate(const struct tfm__drive_plan *plan,
+                                           const struct tfm_tensor *tensor)
 {
     const struct tfm_tensor *root = tensor ? root_of(tensor) : NULL;
     struct tfm_memory memory = {NULL, 0};
@@ -131,15 +132,15 @@ struct tfm_memory drive_memory_locate(const struct drive_plan *plan,
     if (plan->home[root->id] != HOME_NONE) {
         memory.buffer = plan->regions[plan->home[root->id]].buffer;
         memory.offset = plan->offset[root->id];
-    } else if (drive_is_weight(root) && !plan->compiled) {
+    } else if (tfm__drive_is_weight(root) && !plan->compiled) {
         memory.buffer = plan->weight[root->id];
     }
     return memory;
 }
 
-void drive_memory_close(struct drive_plan *plan)
+void tfm__drive_memory_close(struct tfm__drive_plan *plan)
 {
-    const struct drive_backend *b = plan->backend;
+    const struct tfm__drive_backend *b = plan->backend;
 
     for (int h = HOME_WEIGHTS; h < HOMES; h++) {
         if (plan->regions[h].buffer)
@@ -150,7 +151,7 @@ void drive_memory_close(struct drive_plan *plan)
 }
 
 /* What every tensor holds before the run; 0xff is NaN in every float dtype and -1 in I32. */
-static void write_images(const struct drive_plan *plan, void *const *data,
+static void write_images(const struct tfm__drive_plan *plan, void *const *data,
                          const struct tfm_rows *rows)
 {
     for (int h = HOME_WEIGHTS; h < HOMES; h++)
@@ -160,11 +161,11 @@ static void write_images(const struct drive_plan *plan, void *const *data,
         if (plan->home[id] == HOME_NONE || taken_by(plan, tensor))
             continue;
         unsigned char *image = plan->regions[plan->home[id]].image + plan->offset[id];
-        memset(image, 0xff, drive_bytes(tensor, drive_outer(tensor, &plan->capacity)));
-        if (drive_is_weight(tensor))
-            memcpy(image, plan->weight[id], drive_bytes(tensor, tensor->shape[0]));
+        memset(image, 0xff, tfm__drive_bytes(tensor, tfm__drive_outer(tensor, &plan->capacity)));
+        if (tfm__drive_is_weight(tensor))
+            memcpy(image, plan->weight[id], tfm__drive_bytes(tensor, tensor->shape[0]));
         else if (tensor->kind == TFM_TENSOR_INPUT || tensor->kind == TFM_TENSOR_STATE)
-            memcpy(image, data[id], drive_bytes(tensor, tfm_tensor_rows(tensor, rows)));
+            memcpy(image, data[id], tfm__drive_bytes(tensor, tfm_tensor_rows(tensor, rows)));
     }
     memset(plan->regions[HOME_ARENA].image + plan->workspace_offset, 0xff, plan->program.workspace);
     for (int h = HOME_WEIGHTS; h < HOMES; h++)
@@ -172,25 +173,25 @@ static void write_images(const struct drive_plan *plan, void *const *data,
 }
 
 /* After the run the bytes that it may have written are taken over; all others must be as before. */
-static void accept_writes(const struct drive_plan *plan)
+static void accept_writes(const struct tfm__drive_plan *plan)
 {
     struct region *arena = (struct region *)&plan->regions[HOME_ARENA];
 
     for (uint32_t id = 0; id < plan->n_tensors; id++) {
         const struct tfm_tensor *tensor = tfm_graph_tensor(plan->graph, id);
-        if (plan->home[id] == HOME_NONE || drive_is_weight(tensor) ||
+        if (plan->home[id] == HOME_NONE || tfm__drive_is_weight(tensor) ||
             tensor->kind == TFM_TENSOR_INPUT)
             continue;
         const struct region *region = &plan->regions[plan->home[id]];
         memcpy(region->expected + plan->offset[id], region->image + plan->offset[id],
-               drive_bytes(tensor, drive_outer(tensor, &plan->capacity)));
+               tfm__drive_bytes(tensor, tfm__drive_outer(tensor, &plan->capacity)));
     }
     memcpy(arena->expected + plan->workspace_offset, arena->image + plan->workspace_offset,
            plan->program.workspace);
 }
 
 /* Names the tensor nearest to a byte that should not have changed. */
-static enum tfm_status blame(const struct drive_plan *plan, int home, size_t at,
+static enum tfm_status blame(const struct tfm__drive_plan *plan, int home, size_t at,
                              struct tfm_error *err)
 {
     const struct tfm_tensor *nearest = NULL;
@@ -206,7 +207,8 @@ static enum tfm_status blame(const struct drive_plan *plan, int home, size_t at,
     }
     char where[80] = "";
     const long long size =
-        nearest ? (long long)drive_bytes(nearest, drive_outer(nearest, &plan->capacity)) : 0;
+        nearest ? (long long)tfm__drive_bytes(nearest, tfm__drive_outer(nearest, &plan->capacity))
+                : 0;
     if (nearest && distance >= size)
         snprintf(where, sizeof where, ", %lld past its end", distance - size);
     return tfm_error_set(err, TFM_STATUS_INTERNAL,
@@ -215,9 +217,9 @@ static enum tfm_status blame(const struct drive_plan *plan, int home, size_t at,
                          plan->backend->name, at, distance, nearest ? nearest->name : "?", where);
 }
 
-static enum tfm_status transfer(const struct drive_plan *plan, int down, struct tfm_error *err)
+static enum tfm_status transfer(const struct tfm__drive_plan *plan, int down, struct tfm_error *err)
 {
-    const struct drive_backend *b = plan->backend;
+    const struct tfm__drive_backend *b = plan->backend;
     enum tfm_status status = TFM_STATUS_OK;
 
     for (int h = HOME_WEIGHTS; h < HOMES && status == TFM_STATUS_OK; h++) {
@@ -229,15 +231,15 @@ static enum tfm_status transfer(const struct drive_plan *plan, int down, struct 
     return status;
 }
 
-enum tfm_status drive_memory_upload(struct drive_plan *plan, void *const *data,
-                                    const struct tfm_rows *rows, struct tfm_error *err)
+enum tfm_status tfm__drive_memory_upload(struct tfm__drive_plan *plan, void *const *data,
+                                         const struct tfm_rows *rows, struct tfm_error *err)
 {
     write_images(plan, data, rows);
     return transfer(plan, 0, err);
 }
 
-enum tfm_status drive_memory_download(struct drive_plan *plan, void *const *data,
-                                      const struct tfm_rows *rows, struct tfm_error *err)
+enum tfm_status tfm__drive_memory_download(struct tfm__drive_plan *plan, void *const *data,
+                                           const struct tfm_rows *rows, struct tfm_error *err)
 {
     const enum tfm_status status = transfer(plan, 1, err);
     if (status != TFM_STATUS_OK)
@@ -256,7 +258,7 @@ enum tfm_status drive_memory_download(struct drive_plan *plan, void *const *data
             (tensor->kind != TFM_TENSOR_OUTPUT && tensor->kind != TFM_TENSOR_STATE))
             continue;
         memcpy(data[id], plan->regions[plan->home[id]].image + plan->offset[id],
-               drive_bytes(tensor, tfm_tensor_rows(tensor, rows)));
+               tfm__drive_bytes(tensor, tfm_tensor_rows(tensor, rows)));
     }
     return TFM_STATUS_OK;
 }

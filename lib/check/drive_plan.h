@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The inside of a plan of the driver: what drive.c runs and drive_memory.c lays out. */
+ * The inside of a plan of the driver: what drive.c runs and tfm__drive_memory.c lays out. */
 #ifndef TFM__CHECK_DRIVE_PLAN_H
 #define TFM__CHECK_DRIVE_PLAN_H
 
@@ -15,8 +15,8 @@ struct region {
     unsigned char *expected;
 };
 
-struct drive_plan {
-    const struct drive_backend *backend;
+struct tfm__drive_plan {
+    const struct tfm__drive_backend *backend;
     const struct tfm_graph *graph;
     struct tfm_capacity capacity;
     unsigned flags;
@@ -41,24 +41,24 @@ struct drive_plan {
 };
 
 /* Chooses places and allocates the buffers; after compile, which says what needs no memory. */
-enum tfm_status drive_memory_open(struct drive_plan *plan, struct tfm_error *err);
-void drive_memory_close(struct drive_plan *plan);
-struct tfm_memory drive_memory_locate(const struct drive_plan *plan,
-                                      const struct tfm_tensor *tensor);
+enum tfm_status tfm__drive_memory_open(struct tfm__drive_plan *plan, struct tfm_error *err);
+void tfm__drive_memory_close(struct tfm__drive_plan *plan);
+struct tfm_memory tfm__drive_memory_locate(const struct tfm__drive_plan *plan,
+                                           const struct tfm_tensor *tensor);
 
 /* Uploads guards, NaN and the values of weights, inputs and states. */
-enum tfm_status drive_memory_upload(struct drive_plan *plan, void *const *data,
-                                    const struct tfm_rows *rows, struct tfm_error *err);
+enum tfm_status tfm__drive_memory_upload(struct tfm__drive_plan *plan, void *const *data,
+                                         const struct tfm_rows *rows, struct tfm_error *err);
 /* Downloads everything, compares what must not have changed, hands out states and outputs. */
-enum tfm_status drive_memory_download(struct drive_plan *plan, void *const *data,
-                                      const struct tfm_rows *rows, struct tfm_error *err);
+enum tfm_status tfm__drive_memory_download(struct tfm__drive_plan *plan, void *const *data,
+                                           const struct tfm_rows *rows, struct tfm_error *err);
 
-static inline int drive_is_weight(const struct tfm_tensor *tensor)
+static inline int tfm__drive_is_weight(const struct tfm_tensor *tensor)
 {
     return tensor->kind == TFM_TENSOR_PARAMETER || tensor->kind == TFM_TENSOR_BUFFER;
 }
 
-static inline enum tfm_status drive_no_memory(struct tfm_error *err)
+static inline enum tfm_status tfm__drive_no_memory(struct tfm_error *err)
 {
     return tfm_error_set(err, TFM_STATUS_NOMEM, "driver: out of memory");
 }

@@ -1,41 +1,49 @@
 /* SPDX-License-Identifier: MIT
- * embedding for the checker: every table dtype; ids go through the table with both of its ends. */
+ * embedding for the checker: every table dtype; ids go through the table with both of its ends; a
+ * learned table read by positions, ids of two extents. */
 #include "lib/check/op.h"
 
-enum { SHAPES = 3 };
+enum { SHAPES = 4 };
+enum kind { IDS, POSITIONS, TWO_EXTENTS };
 
 static void make(struct tfm__sample *sample, enum tfm_dtype dtype, uint32_t rows, int64_t vocab,
-                 int64_t width)
+                 int64_t width, enum kind kind)
 {
-    const int64_t shape[] = {vocab, width};
+    static const char *const texts[] = {"", " by positions", " ids [N, 3]"};
+    const int64_t shape[] = {vocab, width}, three[] = {3};
 
-    tfm__sample_begin(sample, rows, "%s table [%lld, %lld]", tfm_dtype_name(dtype),
-                      (long long)vocab, (long long)width);
+    tfm__sample_begin(sample, rows, "%s table [%lld, %lld]%s", tfm_dtype_name(dtype),
+                      (long long)vocab, (long long)width, texts[kind]);
     struct tfm_tensor *table = tfm__sample_parameter(sample, "table", dtype, 2, shape);
-    struct tfm_tensor *ids = tfm__sample_input(sample, "ids", TFM_DTYPE_I32, 1, NULL);
-    for (uint32_t r = 0; r < rows && ids; r++) {
+    struct tfm_tensor *ids =
+        tfm__sample_input(sample, "ids", TFM_DTYPE_I32, kind == TWO_EXTENTS ? 2 : 1, three);
+    for (size_t r = 0; r < tfm__sample_count(sample, ids); r++) {
         const double id = (double)((vocab - 1 + (int64_t)r * (vocab > 13 ? 13 : 1)) % vocab);
         tfm__sample_set(sample, ids, r, 1, &id);
     }
-    tfm__sample_output(sample, tfm_op_embedding(sample->graph, table, ids));
+    tfm__sample_output(sample, kind == POSITIONS
+                                   ? tfm_op_position_embedding(sample->graph, table, ids)
+                                   : tfm_op_embedding(sample->graph, table, ids));
 }
 
 static void build(struct tfm__sample *sample, uint32_t i)
 {
     static const struct {
         int64_t vocab, width;
-    } plain[SHAPES] = {{1, 1}, {7, 33}, {97, 65}}, blocks[SHAPES] = {{1, 32}, {7, 96}, {97, 576}};
+    } plain[SHAPES] = {{1, 1}, {7, 33}, {97, 65}, {70, 31}},
+      blocks[SHAPES] = {{1, 32}, {7, 96}, {97, 576}, {70, 64}};
+    static const enum kind kinds[SHAPES] = {IDS, TWO_EXTENTS, IDS, POSITIONS};
     const enum tfm_dtype dtype = tfm__check_weights[i / SHAPES];
     const int is_block = tfm_dtype_info(dtype)->block > 1;
 
     make(sample, dtype, TFM__CHECK_ROWS,
          is_block ? blocks[i % SHAPES].vocab : plain[i % SHAPES].vocab,
-         is_block ? blocks[i % SHAPES].width : plain[i % SHAPES].width);
+         is_block ? blocks[i % SHAPES].width : plain[i % SHAPES].width, kinds[i % SHAPES]);
 }
 
 static void build_large(struct tfm__sample *sample, uint32_t i)
 {
-    make(sample, tfm__check_weights[i], TFM__CHECK_LARGE_ROWS, 4096, 1024);
+    make(sample, tfm__check_weights[i], TFM__CHECK_LARGE_ROWS, 4096, 1024, IDS);
 }
 
 /* Only the rows that are asked for are read. */
@@ -43,7 +51,7 @@ static double bytes(const struct tfm__sample *sample, const struct tfm_rows *row
 {
     const struct tfm_tensor *table = tfm_graph_node(sample->graph, 0)->inputs[0];
     const int64_t n = tfm_tensor_rows(sample->output, rows);
-    return (double)(drive_bytes(table, n) + drive_bytes(sample->output, n));
+    return (double)(tfm__drive_bytes(table, n) + tfm__drive_bytes(sample->output, n));
 }
 
 const struct tfm__check_op tfm__check_op_embedding = {

@@ -16,40 +16,103 @@ static const struct tfm_tensor *input(const struct tfm__sample *sample, int i)
     return tfm_graph_node(sample->graph, 0)->inputs[i];
 }
 
-static void make(struct tfm__sample *sample, enum tfm_dtype dtype, enum tfm_dtype cache,
-                 int64_t heads, int64_t groups, int64_t d, uint32_t rows, int64_t cells)
+static int has_cache(const struct tfm__sample *sample)
 {
-    const int64_t q_shape[] = {heads, d}, k_shape[] = {groups, d};
-    const int64_t cache_shape[] = {SLOTS, cells, groups, d};
-
-    tfm__sample_begin(sample, rows, "%s, cache %s, %lld/%lld heads of %lld", tfm_dtype_name(dtype),
-                      tfm_dtype_name(cache), (long long)heads, (long long)groups, (long long)d);
-    sample->capacity.sequences = SLOTS;
-    sample->only_nan = 1;
-    struct tfm_tensor *q = tfm__sample_input(sample, "q", dtype, 3, q_shape);
-    struct tfm_tensor *k = tfm__sample_input(sample, "k", dtype, 3, k_shape);
-    struct tfm_tensor *v = tfm__sample_input(sample, "v", dtype, 3, k_shape);
-    struct tfm_tensor *k_cache = tfm__sample_state(sample, "k_cache", cache, 4, cache_shape);
-    struct tfm_tensor *v_cache = tfm__sample_state(sample, "v_cache", cache, 4, cache_shape);
-    sample->special = q;
-    tfm__sample_output(sample, tfm_op_gqa_attention(sample->graph, q, k, v, k_cache, v_cache, 0));
+    const struct tfm_node *node = tfm_graph_node(sample->graph, 0);
+    return node->n_inputs > K_CACHE && node->inputs[K_CACHE];
 }
 
-static const struct {
+struct kind {
     enum tfm_dtype dtype, cache;
-} types[] = {
-    {TFM_DTYPE_F32, TFM_DTYPE_F32}, {TFM_DTYPE_F32, TFM_DTYPE_F16}, {TFM_DTYPE_F64, TFM_DTYPE_F64}};
-static const struct {
     int64_t heads, groups, d;
-} sizes[] = {{1, 1, 1}, {9, 3, 64}, {8, 2, 24}, {8, 1, 3}, {6, 6, 31}, {4, 2, 128}, {71, 1, 4}};
+    int64_t cells; /* 0 = without caches */
+    int bidirectional, window;
+    double softcap, scale;
+    int64_t buckets, span; /* of the relative bias; 0 = none */
+    const char *text;
+};
 
-enum { TYPES = sizeof types / sizeof *types, SIZES = sizeof sizes / sizeof *sizes };
+static void add_bias(struct tfm__sample *sample, const struct kind *kind,
+                     struct tfm_attention *config)
+{
+    const int64_t bias_shape[] = {kind->buckets, kind->heads},
+                  bucket_shape[] = {2 * kind->span + 1};
+
+    config->rel_bias = tfm__sample_parameter(sample, "rel_bias", kind->dtype, 2, bias_shape);
+    config->rel_bucket = tfm__sample_buffer(sample, "rel_bucket", TFM_DTYPE_I32, 1, bucket_shape);
+    for (size_t i = 0; i < tfm__sample_count(sample, config->rel_bucket); i++) {
+        const double bucket = (double)(i * 7 % (size_t)kind->buckets);
+        tfm__sample_set(sample, config->rel_bucket, i, 1, &bucket);
+    }
+}
+
+static void make(struct tfm__sample *sample, const struct kind *kind, uint32_t rows)
+{
+    const int64_t q_shape[] = {kind->heads, kind->d}, k_shape[] = {kind->groups, kind->d};
+    const int64_t cache_shape[] = {SLOTS, kind->cells, kind->groups, kind->d};
+    struct tfm_attention config = {.scale = kind->scale,
+                                   .bidirectional = kind->bidirectional,
+                                   .window = kind->window,
+                                   .softcap = kind->softcap};
+
+    tfm__sample_begin(sample, rows, "%s, %s%s, %lld/%lld heads of %lld%s",
+                      tfm_dtype_name(kind->dtype), kind->cells ? "cache " : "no cache",
+                      kind->cells ? tfm_dtype_name(kind->cache) : "", (long long)kind->heads,
+                      (long long)kind->groups, (long long)kind->d, kind->text);
+    sample->capacity.sequences = SLOTS;
+    sample->only_nan = 1;
+    struct tfm_tensor *q = tfm__sample_input(sample, "q", kind->dtype, 3, q_shape);
+    struct tfm_tensor *k = tfm__sample_input(sample, "k", kind->dtype, 3, k_shape);
+    struct tfm_tensor *v = tfm__sample_input(sample, "v", kind->dtype, 3, k_shape);
+    if (kind->cells) {
+        config.k_cache = tfm__sample_state(sample, "k_cache", kind->cache, 4, cache_shape);
+        config.v_cache = tfm__sample_state(sample, "v_cache", kind->cache, 4, cache_shape);
+    }
+    if (kind->buckets)
+        add_bias(sample, kind, &config);
+    sample->special = q;
+    tfm__sample_output(sample, tfm_op_attention(sample->graph, q, k, v, &config));
+}
+
+#define F32_F32 TFM_DTYPE_F32, TFM_DTYPE_F32
+#define F32_F16 TFM_DTYPE_F32, TFM_DTYPE_F16
+#define F64_F64 TFM_DTYPE_F64, TFM_DTYPE_F64
+static const struct kind kinds[] = {
+    /* what every attention must do */
+    {F32_F32, 1, 1, 1, CELLS, 0, 0, 0, 0, 0, 0, ""},
+    {F32_F32, 9, 3, 64, CELLS, 0, 0, 0, 0, 0, 0, ""},
+    {F32_F32, 8, 2, 24, CELLS, 0, 0, 0, 0, 0, 0, ""},
+    {F32_F32, 8, 1, 3, CELLS, 0, 0, 0, 0, 0, 0, ""},
+    {F32_F32, 6, 6, 31, CELLS, 0, 0, 0, 0, 0, 0, ""},
+    {F32_F32, 4, 2, 128, CELLS, 0, 0, 0, 0, 0, 0, ""},
+    {F32_F32, 8, 2, 16, CELLS, 0, 0, 0, 0.5, 0, 0, ", scale 0.5"},
+    {F32_F16, 1, 1, 1, CELLS, 0, 0, 0, 0, 0, 0, ""},
+    {F32_F16, 9, 3, 64, CELLS, 0, 0, 0, 0, 0, 0, ""},
+    {F32_F16, 8, 2, 24, CELLS, 0, 0, 0, 0, 0, 0, ""},
+    {F32_F16, 6, 6, 31, CELLS, 0, 0, 0, 0, 0, 0, ""},
+    {F32_F16, 71, 1, 4, CELLS, 0, 0, 0, 0, 0, 0, ""},
+    {F64_F64, 9, 3, 64, CELLS, 0, 0, 0, 0, 0, 0, ""},
+    {F64_F64, 8, 1, 3, CELLS, 0, 0, 0, 0, 0, 0, ""},
+    /* ABI minor 1 */
+    {F32_F32, 9, 3, 16, CELLS, 0, 7, 0, 0, 0, 0, ", window 7"},
+    {F32_F16, 8, 2, 24, CELLS, 0, 1, 0, 0, 0, 0, ", window 1"},
+    {F32_F32, 8, 2, 24, CELLS, 1, 0, 0, 0, 0, 0, ", bidirectional"},
+    {F32_F16, 6, 3, 8, CELLS, 1, 9, 0, 0, 0, 0, ", bidirectional, window 9"},
+    {F32_F32, 8, 4, 16, CELLS, 0, 0, 2, 1, 0, 0, ", softcap 2"},
+    {F32_F32, 6, 2, 16, CELLS, 0, 0, 0, 0, 8, 5, ", relative bias"},
+    {F32_F32, 9, 3, 16, 0, 0, 0, 0, 0, 0, 0, ""},
+    {F32_F32, 8, 2, 31, 0, 1, 0, 0, 0, 0, 0, ", bidirectional"},
+    {F32_F32, 4, 4, 8, 0, 1, 5, 3, 0, 16, 40,
+     ", bidirectional, window 5, softcap 3, relative bias"},
+    {F64_F64, 6, 2, 16, CELLS, 1, 9, 2, 0, 8, 5,
+     ", bidirectional, window 9, softcap 2, relative bias"},
+};
+
+enum { KINDS = sizeof kinds / sizeof *kinds };
 
 static void build(struct tfm__sample *sample, uint32_t i)
 {
-    const uint32_t s = i % SIZES;
-    make(sample, types[i / SIZES].dtype, types[i / SIZES].cache, sizes[s].heads, sizes[s].groups,
-         sizes[s].d, ROWS, CELLS);
+    make(sample, &kinds[i], ROWS);
 }
 
 /* ---- values before a run ---- */
@@ -59,7 +122,7 @@ static void fill_cache(struct tfm__sample *sample, const struct tfm_tensor *cach
 {
     const size_t cell = (size_t)(cache->shape[2] * cache->shape[3]);
 
-    memset(sample->data[cache->id], 0xff, drive_bytes(cache, cache->shape[0]));
+    memset(sample->data[cache->id], 0xff, tfm__drive_bytes(cache, cache->shape[0]));
     for (uint32_t s = 0; s < run->rows.n_seq; s++)
         tfm__sample_fill(sample, cache, 3 + s,
                          (size_t)run->slot[s] * (size_t)cache->shape[1] * cell,
@@ -71,8 +134,8 @@ static void fill(struct tfm__sample *sample, const struct tfm__check_rows *run)
     for (int i = Q; i <= V; i++)
         tfm__sample_fill(sample, input(sample, i), 1, 0,
                          tfm__sample_count(sample, input(sample, i)), 1);
-    fill_cache(sample, input(sample, K_CACHE), run);
-    fill_cache(sample, input(sample, V_CACHE), run);
+    for (int i = K_CACHE; i <= V_CACHE && has_cache(sample); i++)
+        fill_cache(sample, input(sample, i), run);
 }
 
 /* ---- ways ---- */
@@ -94,7 +157,8 @@ static void three_sequences(struct tfm__sample *sample, struct tfm__check_rows *
     run->rows.n_seq = 3;
     memcpy(run->slot, slot, sizeof slot);
     memcpy(run->start, start, sizeof start);
-    memcpy(run->past, past, sizeof past);
+    if (has_cache(sample))
+        memcpy(run->past, past, sizeof past);
     fill(sample, run);
 }
 
@@ -105,12 +169,13 @@ static void an_empty_sequence(struct tfm__sample *sample, struct tfm__check_rows
 }
 
 /* All keys weigh the same and a value is the number of its cell: what comes out is the mean of the
- * cells that were seen. */
+ * cells that were seen (without a bias). */
 static void cells_up_to_own(struct tfm__sample *sample, struct tfm__check_rows *run, int argument)
 {
-    const struct tfm_tensor *v = input(sample, V), *cache = input(sample, V_CACHE);
+    const struct tfm_tensor *v = input(sample, V);
+    const struct tfm_tensor *cache = has_cache(sample) ? input(sample, V_CACHE) : NULL;
     const size_t width = (size_t)tfm_tensor_row_elements(v);
-    const size_t first = (size_t)cache->shape[1] * width; /* of slot 1 */
+    const size_t first = cache ? (size_t)cache->shape[1] * width : 0; /* of slot 1 */
 
     one_sequence(sample, run, argument);
     tfm__sample_fill(sample, input(sample, Q), 1, 0, tfm__sample_count(sample, input(sample, Q)),
@@ -137,6 +202,17 @@ static void own_group(struct tfm__sample *sample, struct tfm__check_rows *run, i
     }
 }
 
+static int is_plain(const struct tfm__sample *sample)
+{
+    const struct tfm_attrs *attrs = &tfm_graph_node(sample->graph, 0)->attrs;
+    return has_cache(sample) && !attrs->bidirectional && !attrs->window;
+}
+
+static int is_other(const struct tfm__sample *sample)
+{
+    return has_cache(sample) && !is_plain(sample);
+}
+
 static int has_groups(const struct tfm__sample *sample)
 {
     const struct tfm_node *node = tfm_graph_node(sample->graph, 0);
@@ -154,42 +230,48 @@ static void nan_in_a_query(struct tfm__sample *sample, struct tfm__check_rows *r
 
 static const struct tfm__check_way ways[] = {
     {"a head reads its own group", own_group, 5000, 0, 0, has_groups},
-    {"a row sees the cells up to its own", cells_up_to_own, 4003, 0, 0, NULL},
+    {"a row sees the cells up to its own", cells_up_to_own, 4003, 0, 0, is_plain},
+    {"a row sees the cells that it may", cells_up_to_own, 14003, 0, 0, is_other},
+    {"a row sees the rows that it may", cells_up_to_own, 14000, 0, 0, NULL},
     {"a prompt of 33 rows", one_sequence, 33000, 0, 0, NULL},
     {"1 row, nothing before it", one_sequence, 1000, 0, 0, NULL},
-    {"1 row after 63 cells", one_sequence, 1063, 0, 0, NULL},
-    {"1 row in the last cell", one_sequence, 1000 + CELLS - 1, 0, 0, NULL},
-    {"9 rows after 30 cells", one_sequence, 9030, 0, 0, NULL},
-    {"33 rows up to the last cell", one_sequence, 33000 + CELLS - 33, 0, 0, NULL},
+    {"1 row after 63 cells", one_sequence, 1063, 0, 0, has_cache},
+    {"1 row in the last cell", one_sequence, 1000 + CELLS - 1, 0, 0, has_cache},
+    {"9 rows after 30 cells", one_sequence, 9030, 0, 0, has_cache},
+    {"33 rows up to the last cell", one_sequence, 33000 + CELLS - 33, 0, 0, has_cache},
     {"three sequences", three_sequences, 0, 0, 0, NULL},
     {"an empty sequence among three", an_empty_sequence, 0, 0, 0, NULL},
-    {"NaN in one query", nan_in_a_query, 5002, 0, 0, NULL},
+    {"NaN in one query", nan_in_a_query, 5000, 0, 0, NULL},
     {"no rows", one_sequence, 0, 0, 0, NULL},
-    {"1 row, memory for 1", one_sequence, 1012, 1, 0, NULL},
+    {"1 row after 12 cells, memory for 1", one_sequence, 1012, 1, 0, has_cache},
 };
 
 /* ---- performance ---- */
 
-/* A step after 511 cells, a prompt of 128; F32 with an F32 and an F16 cache, F64. */
+/* A step after 511 cells, a prompt of 128; F32 with an F32 and an F16 cache, F64; a prompt without. */
 static void build_large(struct tfm__sample *sample, uint32_t i)
 {
-    make(sample, types[i / 2].dtype, types[i / 2].cache, 9, 3, 64, i % 2 ? 128 : 1, 512);
+    static const struct kind large[] = {{F32_F32, 9, 3, 64, 512, 0, 0, 0, 0, 0, 0, ""},
+                                        {F32_F16, 9, 3, 64, 512, 0, 0, 0, 0, 0, 0, ""},
+                                        {F64_F64, 9, 3, 64, 512, 0, 0, 0, 0, 0, 0, ""},
+                                        {F32_F32, 9, 3, 64, 0, 0, 0, 0, 0, 0, 0, ""}};
+    make(sample, &large[i / 2], i % 2 ? 128 : 1);
 }
 
 static int32_t large_past(uint32_t i)
 {
-    return i % 2 ? 0 : 511;
+    return i % 2 || i / 2 == 3 ? 0 : 511;
 }
 
 static double bytes(const struct tfm__sample *sample, const struct tfm_rows *rows)
 {
     const int64_t n = rows->n, cells = rows->past[0] + n;
-    double sum = (double)drive_bytes(sample->output, n);
+    double sum = (double)tfm__drive_bytes(sample->output, n);
 
     for (int i = Q; i <= V; i++)
-        sum += (double)drive_bytes(input(sample, i), n);
-    for (int i = K_CACHE; i <= V_CACHE; i++)
-        sum += (double)drive_bytes(input(sample, i), 1) * (double)cells /
+        sum += (double)tfm__drive_bytes(input(sample, i), n);
+    for (int i = K_CACHE; i <= V_CACHE && has_cache(sample); i++)
+        sum += (double)tfm__drive_bytes(input(sample, i), 1) * (double)cells /
                (double)input(sample, i)->shape[1];
     return sum;
 }
@@ -201,11 +283,11 @@ static double operations(const struct tfm__sample *sample, const struct tfm_rows
 }
 
 const struct tfm__check_op tfm__check_op_gqa_attention = {
-    .samples = TYPES * SIZES,
+    .samples = KINDS,
     .build = build,
     .ways = ways,
     .n_ways = sizeof ways / sizeof *ways,
-    .large = 2 * TYPES,
+    .large = 8,
     .build_large = build_large,
     .large_past = large_past,
     .operations = operations,

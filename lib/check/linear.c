@@ -3,17 +3,18 @@
  * weight is square, so that a transposed one cannot pass. */
 #include "lib/check/op.h"
 
-enum { SHAPES = 6 };
+enum { SHAPES = 7 };
 
 static void make(struct tfm__sample *sample, enum tfm_dtype dtype, uint32_t rows, int64_t in,
-                 int64_t out, int biased)
+                 int64_t out, int biased, int rank)
 {
     const enum tfm_dtype real = dtype == TFM_DTYPE_F64 ? dtype : TFM_DTYPE_F32;
-    const int64_t shape[] = {out, in};
+    const int64_t shape[] = {out, in}, x_shape[] = {3, in};
 
-    tfm__sample_begin(sample, rows, "%s weight [%lld, %lld]%s", tfm_dtype_name(dtype),
-                      (long long)out, (long long)in, biased ? " with bias" : "");
-    sample->special = tfm__sample_input(sample, "x", real, 2, &shape[1]);
+    tfm__sample_begin(sample, rows, "%s weight [%lld, %lld]%s%s", tfm_dtype_name(dtype),
+                      (long long)out, (long long)in, biased ? " with bias" : "",
+                      rank > 2 ? " x [N, 3, in]" : "");
+    sample->special = tfm__sample_input(sample, "x", real, rank, &x_shape[3 - rank]);
     struct tfm_tensor *weight = tfm__sample_parameter(sample, "weight", dtype, 2, shape);
     struct tfm_tensor *bias = biased ? tfm__sample_parameter(sample, "bias", real, 1, shape) : NULL;
     tfm__sample_output(sample, tfm_op_linear(sample->graph, sample->special, weight, bias));
@@ -24,22 +25,24 @@ static void build(struct tfm__sample *sample, uint32_t i)
     static const struct {
         int64_t in, out;
         int biased;
-    } plain[SHAPES] = {{1, 3, 0}, {3, 1, 1}, {31, 7, 0}, {33, 65, 1}, {65, 31, 0}, {577, 33, 0}},
-      blocks[SHAPES] = {{32, 1, 0},  {32, 7, 1},   {64, 33, 0},
-                        {96, 65, 1}, {576, 31, 0}, {1536, 129, 0}};
+    } plain[SHAPES] = {{1, 3, 0},   {3, 1, 1},    {31, 7, 0}, {33, 65, 1},
+                       {65, 31, 0}, {577, 33, 0}, {33, 7, 1}},
+      blocks[SHAPES] = {{32, 1, 0},   {32, 7, 1},     {64, 33, 0}, {96, 65, 1},
+                        {576, 31, 0}, {1536, 129, 0}, {64, 7, 1}};
     const enum tfm_dtype dtype = tfm__check_weights[i / SHAPES];
     const int is_block = tfm_dtype_info(dtype)->block > 1;
 
     make(sample, dtype, TFM__CHECK_ROWS, is_block ? blocks[i % SHAPES].in : plain[i % SHAPES].in,
          is_block ? blocks[i % SHAPES].out : plain[i % SHAPES].out,
-         is_block ? blocks[i % SHAPES].biased : plain[i % SHAPES].biased);
+         is_block ? blocks[i % SHAPES].biased : plain[i % SHAPES].biased,
+         i % SHAPES == SHAPES - 1 ? 3 : 2);
 }
 
 /* A step of generation and a chunk of a prompt. */
 static void build_large(struct tfm__sample *sample, uint32_t i)
 {
     static const uint32_t rows[] = {1, 64};
-    make(sample, tfm__check_weights[i / 2], rows[i % 2], 1024, 1536, 0);
+    make(sample, tfm__check_weights[i / 2], rows[i % 2], 1024, 1536, 0, 2);
 }
 
 static double operations(const struct tfm__sample *sample, const struct tfm_rows *rows)

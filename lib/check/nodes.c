@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <tfm/device.h>
+
 #include "lib/check/checks.h"
 #include "lib/check/drive_host.h"
 
@@ -11,12 +13,14 @@ static const struct tfm_node *node_of(const struct tfm__sample *sample)
     return tfm_graph_node(sample->graph, tfm_graph_node_count(sample->graph) - 1);
 }
 
-int tfm__check_asks(const struct drive_backend *backend, const struct tfm__sample *sample,
+int tfm__check_asks(const struct tfm__drive_backend *backend, const struct tfm__sample *sample,
                     char *reason, size_t size)
 {
     char unused[256];
 
-    if (sample->err.status != TFM_STATUS_OK)
+    if (sample->err.status != TFM_STATUS_OK ||
+        !tfm_node_is_known(backend->table->abi_minor, node_of(sample), reason ? reason : unused,
+                           reason ? size : sizeof unused))
         return 0;
     return backend->table->supports(backend->device, node_of(sample), &sample->capacity,
                                     reason ? reason : unused, reason ? size : sizeof unused) != 0;
@@ -24,19 +28,20 @@ int tfm__check_asks(const struct drive_backend *backend, const struct tfm__sampl
 
 /* ---- plans ---- */
 
-static enum tfm_status open_plan(const struct drive_backend *backend,
+static enum tfm_status open_plan(const struct tfm__drive_backend *backend,
                                  const struct tfm__sample *sample, uint32_t capacity,
-                                 unsigned flags, struct drive_plan **plan, struct tfm_error *err)
+                                 unsigned flags, struct tfm__drive_plan **plan,
+                                 struct tfm_error *err)
 {
     struct tfm_capacity most = sample->capacity;
 
     if (capacity)
         most.rows = most.out_rows = capacity;
-    return drive_plan_open(backend, sample->graph, sample->data, &most, flags, plan, err);
+    return tfm__drive_plan_open(backend, sample->graph, sample->data, &most, flags, plan, err);
 }
 
-enum tfm_status tfm__pair_open(struct tfm__pair *pair, const struct drive_backend *backend,
-                               const struct drive_backend *reference,
+enum tfm_status tfm__pair_open(struct tfm__pair *pair, const struct tfm__drive_backend *backend,
+                               const struct tfm__drive_backend *reference,
                                const struct tfm__sample *sample, uint32_t capacity, unsigned flags,
                                struct tfm_error *err)
 {
@@ -51,8 +56,8 @@ enum tfm_status tfm__pair_open(struct tfm__pair *pair, const struct drive_backen
 
 void tfm__pair_close(struct tfm__pair *pair)
 {
-    drive_plan_close(pair->plan);
-    drive_plan_close(pair->reference);
+    tfm__drive_plan_close(pair->plan);
+    tfm__drive_plan_close(pair->reference);
     *pair = (struct tfm__pair){NULL, NULL};
 }
 
@@ -65,16 +70,16 @@ enum tfm_status tfm__pair_run(const struct tfm__pair *pair, struct tfm__sample *
     for (uint32_t id = 0; id < tfm_graph_tensor_count(sample->graph); id++) {
         const struct tfm_tensor *tensor = tfm_graph_tensor(sample->graph, id);
         if (tensor->kind == TFM_TENSOR_STATE)
-            memcpy(sample->want[id], sample->data[id], drive_bytes(tensor, tensor->shape[0]));
+            memcpy(sample->want[id], sample->data[id], tfm__drive_bytes(tensor, tensor->shape[0]));
         if (tensor->kind == TFM_TENSOR_STATE || tensor == sample->output)
             data[id] = sample->want[id];
     }
-    enum tfm_status status = drive_plan_run(pair->reference, data, rows, err);
+    enum tfm_status status = tfm__drive_plan_run(pair->reference, data, rows, err);
     if (status != TFM_STATUS_OK) {
         tfm_error_prefix(err, "the reference fails");
         return status;
     }
-    status = drive_plan_run(pair->plan, sample->data, rows, err);
+    status = tfm__drive_plan_run(pair->plan, sample->data, rows, err);
     if (status == TFM_STATUS_OK)
         status = tfm__sample_compare(sample, rows, err);
     return status;
@@ -104,8 +109,14 @@ static void note_refusal(struct refusals *refusals, const char *reason)
     refusals->count[i]++;
 }
 
+static int is_known(const struct tfm__drive_backend *backend, const struct tfm__sample *sample)
+{
+    char reason[REASON];
+    return tfm_node_is_known(backend->table->abi_minor, node_of(sample), reason, sizeof reason);
+}
+
 /* A no has a reason that keeps to its size; the answer does not change; a yes holds for fewer rows. */
-static enum tfm_status question(const struct drive_backend *backend,
+static enum tfm_status question(const struct tfm__drive_backend *backend,
                                 const struct tfm__sample *sample, struct tfm_error *err)
 {
     const struct tfm_backend *table = backend->table;
@@ -138,7 +149,7 @@ static enum tfm_status question(const struct drive_backend *backend,
 }
 
 /* Asks about every sample and tells the refusals. Returns how many it takes. */
-static uint32_t ask_all(struct tfm__report *report, const struct drive_backend *backend,
+static uint32_t ask_all(struct tfm__report *report, const struct tfm__drive_backend *backend,
                         enum tfm_op op)
 {
     const struct tfm__check_op *generator = tfm__check_op(op);
@@ -152,7 +163,8 @@ static uint32_t ask_all(struct tfm__report *report, const struct drive_backend *
         struct tfm__sample sample;
         char reason[REASON] = "";
         generator->build(&sample, i);
-        if (run && sample.err.status == TFM_STATUS_OK && err.status == TFM_STATUS_OK)
+        if (run && sample.err.status == TFM_STATUS_OK && err.status == TFM_STATUS_OK &&
+            is_known(backend, &sample))
             question(backend, &sample, &err);
         if (tfm__check_asks(backend, &sample, reason, sizeof reason))
             taken++;
@@ -173,7 +185,8 @@ static uint32_t ask_all(struct tfm__report *report, const struct drive_backend *
     return taken;
 }
 
-int tfm__check_find(const struct drive_backend *backend, enum tfm_op op, struct tfm__sample *sample)
+int tfm__check_find(const struct tfm__drive_backend *backend, enum tfm_op op,
+                    struct tfm__sample *sample)
 {
     const struct tfm__check_op *generator = tfm__check_op(op);
 
@@ -196,9 +209,10 @@ struct session {
     int is_open;
 };
 
-static enum tfm_status run_way(struct session *session, const struct drive_backend *backend,
-                               const struct drive_backend *reference, struct tfm__sample *sample,
-                               const struct tfm__check_way *way, struct tfm_error *err)
+static enum tfm_status run_way(struct session *session, const struct tfm__drive_backend *backend,
+                               const struct tfm__drive_backend *reference,
+                               struct tfm__sample *sample, const struct tfm__check_way *way,
+                               struct tfm_error *err)
 {
     struct tfm__check_rows run;
     enum tfm_status status = TFM_STATUS_OK;
@@ -224,8 +238,8 @@ static enum tfm_status run_way(struct session *session, const struct drive_backe
     return status;
 }
 
-static void run_sample(struct tfm__report *report, const struct drive_backend *backend,
-                       const struct drive_backend *reference, enum tfm_op op,
+static void run_sample(struct tfm__report *report, const struct tfm__drive_backend *backend,
+                       const struct tfm__drive_backend *reference, enum tfm_op op,
                        struct tfm__sample *sample)
 {
     const struct tfm__check_op *generator = tfm__check_op(op);
@@ -246,13 +260,11 @@ static void run_sample(struct tfm__report *report, const struct drive_backend *b
         tfm__pair_close(&session.pair);
 }
 
-uint32_t tfm__check_nodes(struct tfm__report *report, const struct drive_backend *backend,
-                          const struct drive_backend *reference, enum tfm_op op)
+uint32_t tfm__check_nodes(struct tfm__report *report, const struct tfm__drive_backend *backend,
+                          const struct tfm__drive_backend *reference, enum tfm_op op)
 {
     const struct tfm__check_op *generator = tfm__check_op(op);
     const uint32_t taken = ask_all(report, backend, op);
-    const int64_t before = drive_blocks();
-    struct tfm_error err = {0};
 
     for (uint32_t i = 0; i < generator->samples && taken; i++) {
         struct tfm__sample sample;
@@ -265,15 +277,6 @@ uint32_t tfm__check_nodes(struct tfm__report *report, const struct drive_backend
             run_sample(report, backend, reference, op, &sample);
         }
         tfm__sample_end(&sample);
-    }
-    if (taken &&
-        tfm__report_begin(report, "device", "%s: gives back what it took", tfm_op_name(op))) {
-        if (drive_blocks() != before)
-            tfm_error_set(&err, TFM_STATUS_INTERNAL,
-                          "%lld blocks of the host's alloc were not given back after all plans and "
-                          "buffers were",
-                          (long long)(drive_blocks() - before));
-        tfm__report_end(report, &err);
     }
     return taken;
 }

@@ -23,7 +23,7 @@ struct tfm__check_way {
     void (*prepare)(struct tfm__sample *sample, struct tfm__check_rows *run, int argument);
     int argument;
     uint32_t capacity;                                /* rows of the plan; 0 = the sample's */
-    unsigned flags;                                   /* enum drive_flags */
+    unsigned flags;                                   /* enum tfm__drive_flags */
     int (*applies)(const struct tfm__sample *sample); /* NULL = to every sample */
 };
 

@@ -9,20 +9,21 @@ static const double seconds = 0.03;
 static double all_bytes(const struct tfm__sample *sample, const struct tfm_rows *rows)
 {
     const struct tfm_node *node = tfm_graph_node(sample->graph, 0);
-    double sum = (double)drive_bytes(sample->output, tfm_tensor_rows(sample->output, rows));
+    double sum = (double)tfm__drive_bytes(sample->output, tfm_tensor_rows(sample->output, rows));
 
     for (uint32_t i = 0; i < node->n_inputs; i++) {
         if (node->inputs[i])
-            sum += (double)drive_bytes(node->inputs[i], tfm_tensor_rows(node->inputs[i], rows));
+            sum +=
+                (double)tfm__drive_bytes(node->inputs[i], tfm_tensor_rows(node->inputs[i], rows));
     }
     return sum;
 }
 
-static void measure(struct tfm__report *report, const struct drive_backend *backend, enum tfm_op op,
-                    uint32_t i, struct tfm__sample *sample)
+static void measure(struct tfm__report *report, const struct tfm__drive_backend *backend,
+                    enum tfm_op op, uint32_t i, struct tfm__sample *sample)
 {
     const struct tfm__check_op *generator = tfm__check_op(op);
-    struct drive_plan *plan = NULL;
+    struct tfm__drive_plan *plan = NULL;
     struct tfm__check_rows run;
     struct tfm_error err = {0};
     char fields[4][40];
@@ -32,10 +33,10 @@ static void measure(struct tfm__report *report, const struct drive_backend *back
                         generator->large_past ? generator->large_past(i) : 0);
     tfm__report_put(report, TFM__RECORD_MEASURE,
                     (const char *const[]){tfm_op_name(op), sample->what}, 2);
-    if (drive_plan_open(backend, sample->graph, sample->data, &sample->capacity, 0, &plan, &err) ==
-            TFM_STATUS_OK &&
-        drive_plan_run(plan, sample->data, &run.rows, &err) == TFM_STATUS_OK &&
-        drive_plan_time(plan, &run.rows, seconds, &ns, &err) == TFM_STATUS_OK && ns > 0) {
+    if (tfm__drive_plan_open(backend, sample->graph, sample->data, &sample->capacity, 0, &plan,
+                             &err) == TFM_STATUS_OK &&
+        tfm__drive_plan_run(plan, sample->data, &run.rows, &err) == TFM_STATUS_OK &&
+        tfm__drive_plan_time(plan, &run.rows, seconds, &ns, &err) == TFM_STATUS_OK && ns > 0) {
         const double bytes =
             generator->bytes ? generator->bytes(sample, &run.rows) : all_bytes(sample, &run.rows);
         snprintf(fields[0], sizeof *fields, "%u", run.rows.n);
@@ -50,10 +51,10 @@ static void measure(struct tfm__report *report, const struct drive_backend *back
         tfm__report_note(report, "%s %s could not be measured: %s", tfm_op_name(op), sample->what,
                          err.text);
     }
-    drive_plan_close(plan);
+    tfm__drive_plan_close(plan);
 }
 
-void tfm__check_performance(struct tfm__report *report, const struct drive_backend *backend,
+void tfm__check_performance(struct tfm__report *report, const struct tfm__drive_backend *backend,
                             enum tfm_op op)
 {
     const struct tfm__check_op *generator = tfm__check_op(op);

@@ -7,11 +7,11 @@
 #include "lib/check/checks.h"
 #include "lib/check/drive_host.h"
 
-enum { CALLS = 500, RUNS = 12 };
+enum { CALLS = 500, RUNS = 12, TIMES = 5 };
 
 /* Opens, runs, compares, closes. */
-static enum tfm_status once(const struct drive_backend *backend,
-                            const struct drive_backend *reference, enum tfm_op op,
+static enum tfm_status once(const struct tfm__drive_backend *backend,
+                            const struct tfm__drive_backend *reference, enum tfm_op op,
                             struct tfm__sample *sample, int64_t failing, struct tfm_error *err)
 {
     const struct tfm__check_way *way = &tfm__check_op(op)->ways[0];
@@ -21,13 +21,13 @@ static enum tfm_status once(const struct drive_backend *backend,
     while (way->applies && !way->applies(sample))
         way++;
     way->prepare(sample, &run, way->argument);
-    enum tfm_status status = drive_plan_open(reference, sample->graph, sample->data,
-                                             &sample->capacity, 0, &pair.reference, err);
-    drive_fail(failing);
+    enum tfm_status status = tfm__drive_plan_open(reference, sample->graph, sample->data,
+                                                  &sample->capacity, 0, &pair.reference, err);
+    tfm__drive_fail(failing);
     if (status == TFM_STATUS_OK)
-        status = drive_plan_open(backend, sample->graph, sample->data, &sample->capacity, 0,
-                                 &pair.plan, err);
-    drive_fail(-1);
+        status = tfm__drive_plan_open(backend, sample->graph, sample->data, &sample->capacity, 0,
+                                      &pair.plan, err);
+    tfm__drive_fail(-1);
     if (status == TFM_STATUS_OK)
         status = tfm__pair_run(&pair, sample, &run.rows, err);
     tfm__pair_close(&pair);
@@ -36,17 +36,20 @@ static enum tfm_status once(const struct drive_backend *backend,
 
 /* Each call of the host's alloc fails once while a plan is opened: an error with a text, or right values
  * all the same; nothing is lost; the next try works. Returns how many calls failed. */
-static int64_t without_memory(const struct drive_backend *backend,
-                              const struct drive_backend *reference, enum tfm_op op,
+static int64_t without_memory(const struct tfm__drive_backend *backend,
+                              const struct tfm__drive_backend *reference, enum tfm_op op,
                               struct tfm__sample *sample, struct tfm_error *err)
 {
     int64_t calls = 0;
 
+    /* what a device keeps for later (programs) comes with the first */
+    if (once(backend, reference, op, sample, -1, err) != TFM_STATUS_OK)
+        return 0;
     for (; calls < CALLS; calls++) {
-        const int64_t before = drive_blocks();
+        const int64_t before = tfm__drive_blocks();
         struct tfm_error why = {0};
         const enum tfm_status status = once(backend, reference, op, sample, calls, &why);
-        const int failed = drive_failed();
+        const int failed = tfm__drive_failed();
         if (status != TFM_STATUS_OK && (!failed || status == TFM_STATUS_INTERNAL)) {
             tfm_error_set(err, status, "call %lld of alloc fails: %s", (long long)calls, why.text);
             return calls;
@@ -56,10 +59,10 @@ static int64_t without_memory(const struct drive_backend *backend,
                           (long long)calls);
             return calls;
         }
-        if (drive_blocks() != before) {
+        if (tfm__drive_blocks() != before) {
             tfm_error_set(err, TFM_STATUS_INTERNAL,
                           "call %lld of alloc fails: %lld blocks were not given back",
-                          (long long)calls, (long long)(drive_blocks() - before));
+                          (long long)calls, (long long)(tfm__drive_blocks() - before));
             return calls;
         }
         if (!failed)
@@ -68,6 +71,27 @@ static int64_t without_memory(const struct drive_backend *backend,
     if (once(backend, reference, op, sample, -1, err) != TFM_STATUS_OK)
         tfm_error_prefix(err, "after all failures");
     return calls;
+}
+
+/* The first may leave with the device what serves all later ones, those must leave nothing. */
+static enum tfm_status gives_back(const struct tfm__drive_backend *backend,
+                                  const struct tfm__drive_backend *reference, enum tfm_op op,
+                                  struct tfm__sample *sample, struct tfm_error *err)
+{
+    int64_t first = 0;
+
+    for (int i = 0; i < TIMES; i++) {
+        if (once(backend, reference, op, sample, -1, err) != TFM_STATUS_OK)
+            return err->status;
+        if (i == 0)
+            first = tfm__drive_blocks();
+    }
+    if (tfm__drive_blocks() == first)
+        return TFM_STATUS_OK;
+    return tfm_error_set(err, TFM_STATUS_INTERNAL,
+                         "%lld blocks of the host's alloc were not given back when %d plans and "
+                         "their buffers were",
+                         (long long)(tfm__drive_blocks() - first), TIMES - 1);
 }
 
 /* ---- two threads ---- */
@@ -89,8 +113,8 @@ static void *work(void *argument)
     return NULL;
 }
 
-static enum tfm_status open_worker(struct worker *w, const struct drive_backend *backend,
-                                   const struct drive_backend *reference, enum tfm_op op,
+static enum tfm_status open_worker(struct worker *w, const struct tfm__drive_backend *backend,
+                                   const struct tfm__drive_backend *reference, enum tfm_op op,
                                    int number)
 {
     const struct tfm__check_op *generator = tfm__check_op(op);
@@ -108,8 +132,8 @@ static enum tfm_status open_worker(struct worker *w, const struct drive_backend 
 }
 
 /* Both own a plan on one device; each must get its own values. */
-static enum tfm_status two_threads(const struct drive_backend *backend,
-                                   const struct drive_backend *reference, enum tfm_op op,
+static enum tfm_status two_threads(const struct tfm__drive_backend *backend,
+                                   const struct tfm__drive_backend *reference, enum tfm_op op,
                                    struct tfm_error *err)
 {
     struct worker workers[2] = {0};
@@ -138,14 +162,20 @@ static enum tfm_status two_threads(const struct drive_backend *backend,
     return err->status;
 }
 
-void tfm__check_stress(struct tfm__report *report, const struct drive_backend *backend,
-                       const struct drive_backend *reference, enum tfm_op op)
+void tfm__check_stress(struct tfm__report *report, const struct tfm__drive_backend *backend,
+                       const struct tfm__drive_backend *reference, enum tfm_op op)
 {
     struct tfm__sample sample;
     struct tfm_error err = {0};
 
     if (!tfm__check_find(backend, op, &sample))
         return;
+    if (tfm__report_begin(report, "node", "%s %s: gives back what it took", tfm_op_name(op),
+                          sample.what)) {
+        gives_back(backend, reference, op, &sample, &err);
+        tfm__report_end(report, &err);
+    }
+    err = (struct tfm_error){0};
     if (tfm__report_begin(report, "node", "%s %s: allocations fail", tfm_op_name(op),
                           sample.what)) {
         const int64_t calls = without_memory(backend, reference, op, &sample, &err);

@@ -8,12 +8,9 @@ static double operations(const struct tfm__sample *sample, const struct tfm_rows
     return 5 * tfm__check_elements(sample, rows);
 }
 
-/* Of the shapes of other ops those of two extents. */
-enum { SHAPES = 5, ALL_SHAPES = TFM__CHECK_ELEMENTWISE / TFM__CHECK_FLOATS };
-
 static void build(struct tfm__sample *sample, uint32_t i)
 {
-    tfm__check_build_binary(sample, i / SHAPES * ALL_SHAPES + 1 + i % SHAPES, tfm_op_swiglu);
+    tfm__check_build_binary(sample, i, tfm_op_swiglu);
 }
 
 static void build_large(struct tfm__sample *sample, uint32_t i)
@@ -22,7 +19,7 @@ static void build_large(struct tfm__sample *sample, uint32_t i)
 }
 
 const struct tfm__check_op tfm__check_op_swiglu = {
-    .samples = TFM__CHECK_FLOATS * SHAPES,
+    .samples = TFM__CHECK_ELEMENTWISE,
     .build = build,
     .ways = tfm__check_rowwise,
     .n_ways = TFM__CHECK_ROWWISE_WAYS,

@@ -84,8 +84,8 @@ const struct tfm__check_way tfm__check_rowwise[TFM__CHECK_ROWWISE_WAYS] = {
     {"33 rows", plain_rows, 33, 0, 0, NULL},
     {"no rows", plain_rows, 0, 0, 0, NULL},
     {"NaN and infinities in one row", special_rows, 7, 0, 0, has_special},
-    {"33 rows in place", plain_rows, 33, 0, DRIVE_IN_PLACE, may_be_in_place},
-    {"1 row in place", plain_rows, 1, 0, DRIVE_IN_PLACE, may_be_in_place},
+    {"33 rows in place", plain_rows, 33, 0, TFM__DRIVE_IN_PLACE, may_be_in_place},
+    {"1 row in place", plain_rows, 1, 0, TFM__DRIVE_IN_PLACE, may_be_in_place},
     {"3 rows, memory for 3", plain_rows, 3, 3, 0, NULL},
     {"1 row, memory for 1", plain_rows, 1, 1, 0, NULL},
 };

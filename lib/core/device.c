@@ -173,3 +173,8 @@ int tfm__devices_strict_env(void)
     const char *value = tfm__env("TFM_STRICT");
     return value && *value && strcmp(value, "0") != 0;
 }
+
+int tfm_node_is_known(uint32_t abi_minor, const struct tfm_node *node, char *reason, size_t size)
+{
+    return tfm__ageing_may_see(abi_minor, node, reason, size);
+}

@@ -74,7 +74,7 @@ START_TEST(probe_says_no_when_values_are_wrong)
     struct tfm_error err = {0};
 
     fault = (enum fault)_i;
-    ck_assert_int_eq(tfm_backend_v1.probe(drive_host(), NULL, &report, &err), TFM_STATUS_OK);
+    ck_assert_int_eq(tfm_backend_v1.probe(tfm__drive_host(), NULL, &report, &err), TFM_STATUS_OK);
     ck_assert_msg(report.usable == (fault == NONE), "fault %d: %s", _i, report.reason);
     if (fault != NONE) {
         ck_assert_ptr_nonnull(strstr(report.reason, "OpenBLAS computes wrong values"));
@@ -114,7 +114,7 @@ START_TEST(a01_output_is_not_read)
         memcpy(weight + _i + 4 * i, &(float){1}, sizeof(float));
     memset(out, 0xff, sizeof out);
     fault = NONE;
-    ck_assert_int_eq(tfm_backend_v1.open(drive_host(), 0, &device, &err), TFM_STATUS_OK);
+    ck_assert_int_eq(tfm_backend_v1.open(tfm__drive_host(), 0, &device, &err), TFM_STATUS_OK);
     ck_assert(tfm_backend_v1.supports(device, &node, &capacity, reason, sizeof reason));
     const struct tfm_memory inputs[] = {{(void *)in, 0}, {weight, (size_t)_i}};
     const struct tfm_memory output = {out, 0};

@@ -233,7 +233,7 @@ static int every_op_has_a_row(void)
 }
 
 /* "-": the shape rule wants another dtype, so that no backend is asked. */
-static const char *answer(const struct drive_backend *b, size_t row, enum tfm_dtype dtype)
+static const char *answer(const struct tfm__drive_backend *b, size_t row, enum tfm_dtype dtype)
 {
     const struct tfm_capacity capacity = {64, 2, 64};
     struct tfm_graph *graph = NULL;
@@ -251,7 +251,7 @@ static const char *answer(const struct drive_backend *b, size_t row, enum tfm_dt
     return said;
 }
 
-static void print_table(const struct drive_backend *b)
+static void print_table(const struct tfm__drive_backend *b)
 {
     printf("| op | dtype of |");
     for (int d = 0; d < TFM_DTYPE_COUNT; d++)
@@ -271,7 +271,7 @@ static void print_table(const struct drive_backend *b)
 
 int main(int argc, char **argv)
 {
-    struct drive_backend backend;
+    struct tfm__drive_backend backend;
     struct tfm_error err = {0};
 
     if (argc != 2) {
@@ -286,6 +286,6 @@ int main(int argc, char **argv)
         return status == TFM_STATUS_NOT_FOUND ? 77 : 1;
     }
     print_table(&backend);
-    drive_close(&backend);
+    tfm__drive_close(&backend);
     return 0;
 }

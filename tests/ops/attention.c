@@ -57,8 +57,10 @@ void attention_build(struct trial *t, uint32_t rows, const struct attention_kind
     };
     trial_output(t, tfm_op_attention(t->graph, attention.q, attention.k, attention.v, &config));
     if (kind->cells) {
-        memset(t->data[attention.k_cache->id], 0xff, drive_bytes(attention.k_cache, kind->slots));
-        memset(t->data[attention.v_cache->id], 0xff, drive_bytes(attention.v_cache, kind->slots));
+        memset(t->data[attention.k_cache->id], 0xff,
+               tfm__drive_bytes(attention.k_cache, kind->slots));
+        memset(t->data[attention.v_cache->id], 0xff,
+               tfm__drive_bytes(attention.v_cache, kind->slots));
     }
 }
 
@@ -190,8 +192,8 @@ static unsigned char *appended(const struct trial *t, const struct tfm_rows *row
                                const struct tfm_tensor *fresh, const struct tfm_tensor *cache)
 {
     const size_t width = (size_t)tfm_tensor_row_elements(fresh);
-    const size_t cell_bytes = drive_bytes(cache, 1) / (size_t)cache->shape[1];
-    const size_t bytes = drive_bytes(cache, cache->shape[0]);
+    const size_t cell_bytes = tfm__drive_bytes(cache, 1) / (size_t)cache->shape[1];
+    const size_t bytes = tfm__drive_bytes(cache, cache->shape[0]);
     unsigned char *want = malloc(bytes);
     double *row = malloc(width * sizeof *row);
 
@@ -220,7 +222,7 @@ void attention_attend(struct trial *t, const struct tfm_rows *rows)
     trial_check(t, rows, naive);
     for (int i = 0; i < 2 && caches[i]; i++) {
         ck_assert_msg(memcmp(want[i], t->data[caches[i]->id],
-                             drive_bytes(caches[i], caches[i]->shape[0])) == 0,
+                             tfm__drive_bytes(caches[i], caches[i]->shape[0])) == 0,
                       "%s: '%s' is not the old one with %u rows appended", t->what, caches[i]->name,
                       rows->n);
         free(want[i]);

@@ -58,7 +58,7 @@ START_TEST(combinations)
             struct trial t;
             attention_build(&t, 41, &kind);
             memset(past, 0, sizeof past);
-            if (trial_open(&t, w % 2 ? DRIVE_ELEMENT_OFFSETS : 0)) {
+            if (trial_open(&t, w % 2 ? TFM__DRIVE_ELEMENT_OFFSETS : 0)) {
                 for (int run = 0; run < 3; run++) {
                     attention_refill(&t, (uint64_t)run, 3);
                     attention_attend_lengths(&t, 3, lengths[run], past);
@@ -331,7 +331,7 @@ START_TEST(a20_chunks)
         struct trial t;
         attention_build(&t, TOTAL, &kind);
         struct tfm_tensor *const inputs[] = {attention.q, attention.k, attention.v};
-        const size_t row = drive_bytes(t.output, 1), width = (size_t)(kind.heads * kind.d);
+        const size_t row = tfm__drive_bytes(t.output, 1), width = (size_t)(kind.heads * kind.d);
         unsigned char *source[3], *once = malloc(TOTAL * row);
         double *want = malloc(TOTAL * width * sizeof *want);
         ck_assert(once && want);
@@ -341,19 +341,19 @@ START_TEST(a20_chunks)
         memcpy(once, t.data[t.output->id], TOTAL * row);
         tfm_dtype_to_f64(TFM_DTYPE_F32, once, 0, TOTAL * width, want);
         for (int i = 0; i < 3; i++) {
-            source[i] = malloc(drive_bytes(inputs[i], TOTAL));
+            source[i] = malloc(tfm__drive_bytes(inputs[i], TOTAL));
             ck_assert_ptr_nonnull(source[i]);
-            memcpy(source[i], t.data[inputs[i]->id], drive_bytes(inputs[i], TOTAL));
+            memcpy(source[i], t.data[inputs[i]->id], tfm__drive_bytes(inputs[i], TOTAL));
         }
-        memset(t.data[attention.k_cache->id], 0xff, drive_bytes(attention.k_cache, 1));
-        memset(t.data[attention.v_cache->id], 0xff, drive_bytes(attention.v_cache, 1));
+        memset(t.data[attention.k_cache->id], 0xff, tfm__drive_bytes(attention.k_cache, 1));
+        memset(t.data[attention.v_cache->id], 0xff, tfm__drive_bytes(attention.v_cache, 1));
         uint32_t first = 0;
         for (int p = 0; p < 9 && splits[_i][p]; p++) {
             const uint32_t part = splits[_i][p];
             const struct tfm_rows rows = trial_rows(part, (int32_t)first);
             for (int i = 0; i < 3; i++)
-                memcpy(t.data[inputs[i]->id], source[i] + drive_bytes(inputs[i], first),
-                       drive_bytes(inputs[i], part));
+                memcpy(t.data[inputs[i]->id], source[i] + tfm__drive_bytes(inputs[i], first),
+                       tfm__drive_bytes(inputs[i], part));
             attention_attend(&t, &rows);
             trial_compare(&t, want + first * width, part * width);
             if (trial_is_reference())

@@ -132,7 +132,7 @@ static void check_counts(struct trial *trial, const uint32_t *counts, size_t n_c
         trial_compare(trial, want, counts[c] * width);
         if (bits)
             ck_assert_msg(memcmp(bits, trial->data[trial->output->id],
-                                 drive_bytes(trial->output, counts[c])) == 0,
+                                 tfm__drive_bytes(trial->output, counts[c])) == 0,
                           "%s: other bits with %u rows", trial->what, counts[c]);
     }
 }
@@ -141,11 +141,12 @@ void trial_check_rows(struct trial *trial, trial_oracle *oracle)
 {
     static const uint32_t all[] = {0, 1, 2, 3, 7, 8, 9, 31, 33, 65, 129, 0};
     static const uint32_t some[] = {3, 33, 1};
-    static const unsigned ways[] = {DRIVE_IN_PLACE, DRIVE_ELEMENT_OFFSETS, DRIVE_WHOLE};
+    static const unsigned ways[] = {TFM__DRIVE_IN_PLACE, TFM__DRIVE_ELEMENT_OFFSETS,
+                                    TFM__DRIVE_WHOLE};
     const struct tfm_capacity full = trial->capacity;
     const struct tfm_rows rows = trial_rows(full.rows, 0);
     const size_t n = trial_count(trial, trial->output);
-    const size_t bytes = drive_bytes(trial->output, full.rows);
+    const size_t bytes = tfm__drive_bytes(trial->output, full.rows);
     double *want = calloc(n, sizeof *want);
     unsigned char *bits = malloc(bytes);
 

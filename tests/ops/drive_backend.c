@@ -77,14 +77,15 @@ static int choose_device(const char *name, const struct tfm_probe *probe)
     return -1;
 }
 
-enum tfm_status drive_open(const char *name, struct drive_backend *backend, struct tfm_error *err)
+enum tfm_status drive_open(const char *name, struct tfm__drive_backend *backend,
+                           struct tfm_error *err)
 {
     const struct tfm_backend *table = NULL;
     struct tfm_probe probe = {0};
 
     enum tfm_status status = load_table(name, &table, err);
     if (status == TFM_STATUS_OK)
-        status = table->probe(drive_host(), NULL, &probe, err);
+        status = table->probe(tfm__drive_host(), NULL, &probe, err);
     if (status != TFM_STATUS_OK)
         return status;
     if (!probe.usable)
@@ -93,5 +94,5 @@ enum tfm_status drive_open(const char *name, struct drive_backend *backend, stru
     if (index < 0)
         return tfm_error_set(err, TFM_STATUS_NOT_FOUND,
                              "%s has no device of the platform that tests use", name);
-    return drive_device_open(table, &probe, (uint32_t)index, backend, err);
+    return tfm__drive_device_open(table, &probe, (uint32_t)index, backend, err);
 }

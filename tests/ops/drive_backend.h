@@ -9,6 +9,7 @@
  * named there. `opencl` takes the first device of PoCL, or of the platform whose name contains
  * $TFM_TEST_PLATFORM; others device 0.
  * NOT_FOUND: no such module or device here (a reason to skip); any other failure is one. */
-enum tfm_status drive_open(const char *name, struct drive_backend *backend, struct tfm_error *err);
+enum tfm_status drive_open(const char *name, struct tfm__drive_backend *backend,
+                           struct tfm_error *err);
 
 #endif

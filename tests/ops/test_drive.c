@@ -111,7 +111,7 @@ static enum tfm_status compile(void *device, struct tfm_weights *weights,
         struct tfm_weight weight;
         if (segment->tensors[i]->kind != TFM_TENSOR_PARAMETER)
             continue;
-        if (drive_host()->weight(weights, segment->tensors[i], &weight, err) != TFM_STATUS_OK)
+        if (tfm__drive_host()->weight(weights, segment->tensors[i], &weight, err) != TFM_STATUS_OK)
             return err->status;
         p->constants[i] = weight.data;
         ck_assert_uint_eq((uintptr_t)weight.data % 2, 1);
@@ -179,7 +179,7 @@ static enum tfm_status exec_run(void *exec, const struct tfm_rows *rows, struct 
         if (status != TFM_STATUS_OK || rows->n == 0)
             return status;
         unsigned char *y = output.buffer;
-        const size_t bytes = drive_bytes(node->outputs[0], rows->n);
+        const size_t bytes = tfm__drive_bytes(node->outputs[0], rows->n);
         switch (fault) {
         case BEFORE_OUTPUT:
             y[-1] ^= 1;
@@ -197,7 +197,7 @@ static enum tfm_status exec_run(void *exec, const struct tfm_rows *rows, struct 
             memset(at(e->memory.workspace), 1, 101);
             break;
         case ALLOCATES:
-            drive_host()->free(drive_host()->alloc(1));
+            tfm__drive_host()->free(tfm__drive_host()->alloc(1));
             break;
         default:
             break;
@@ -227,9 +227,9 @@ static const struct tfm_backend table = {
 };
 
 /* y = w-scaled rms_norm of x, in [3, 4]; the status of opening or, that being OK, of running it. */
-static enum tfm_status drive_once(unsigned flags, float *y, struct tfm_error *err)
+static enum tfm_status tfm__drive_once(unsigned flags, float *y, struct tfm_error *err)
 {
-    const struct drive_backend backend = {
+    const struct tfm__drive_backend backend = {
         .table = &table, .caps = {.whole_segments = 1}, .name = "faulty"};
     static const int64_t shape[] = {0, 4}, width[] = {4};
     static const int32_t zero[] = {0};
@@ -237,7 +237,7 @@ static enum tfm_status drive_once(unsigned flags, float *y, struct tfm_error *er
     const struct tfm_capacity capacity = {3, 1, 0};
     float x[12], gamma[4] = {1, 1, 1, 1};
     struct tfm_graph *graph;
-    struct drive_plan *plan = NULL;
+    struct tfm__drive_plan *plan = NULL;
 
     for (int i = 0; i < 12; i++)
         x[i] = 2;
@@ -249,10 +249,11 @@ static enum tfm_status drive_once(unsigned flags, float *y, struct tfm_error *er
     data[in->id] = x;
     data[w->id] = gamma;
     data[out->id] = y;
-    enum tfm_status status = drive_plan_open(&backend, graph, data, &capacity, flags, &plan, err);
+    enum tfm_status status =
+        tfm__drive_plan_open(&backend, graph, data, &capacity, flags, &plan, err);
     if (status == TFM_STATUS_OK)
-        status = drive_plan_run(plan, data, &rows, err);
-    drive_plan_close(plan);
+        status = tfm__drive_plan_run(plan, data, &rows, err);
+    tfm__drive_plan_close(plan);
     tfm_graph_destroy(graph);
     return status;
 }
@@ -274,17 +275,18 @@ START_TEST(faults)
         [GIVES_OUTPUT_AWAY] = {TFM_STATUS_INTERNAL, "gave 'y' away"},
         [REFUSES] = {TFM_STATUS_UNSUPPORTED, "refuses rms_norm: tired"},
     };
-    static const unsigned ways[] = {0, DRIVE_ELEMENT_OFFSETS, DRIVE_IN_PLACE};
+    static const unsigned ways[] = {0, TFM__DRIVE_ELEMENT_OFFSETS, TFM__DRIVE_IN_PLACE};
 
-    ck_assert_int_eq(tfm__backend_reference.open(drive_host(), 0, &worker, NULL), TFM_STATUS_OK);
+    ck_assert_int_eq(tfm__backend_reference.open(tfm__drive_host(), 0, &worker, NULL),
+                     TFM_STATUS_OK);
     fault = (enum fault)_i;
     for (size_t w = 0; w < (fault == INPUT_CHANGED ? 2 : 3); w++) { /* in place it is the output */
         float y[12] = {0};
         struct tfm_error err = {0};
-        const enum tfm_status status = drive_once(ways[w], y, &err);
+        const enum tfm_status status = tfm__drive_once(ways[w], y, &err);
         const int placed = fault == BEFORE_OUTPUT || fault == AFTER_OUTPUT;
         ck_assert_msg(status == want[_i].status, "way %zu: %s", w, err.text);
-        if (ways[w] != DRIVE_IN_PLACE || !placed)
+        if (ways[w] != TFM__DRIVE_IN_PLACE || !placed)
             ck_assert_msg(strstr(err.text, want[_i].text) != NULL, "way %zu: %s", w, err.text);
         for (int i = 0; i < 12 && status == TFM_STATUS_OK; i++)
             ck_assert(y[i] == 1);

@@ -49,7 +49,7 @@ START_TEST(a21_head_sizes)
     for (size_t l = 0; l < 4; l++) {
         struct trial t;
         build(&t, lengths[l], types[_i % 3].dtype, types[_i % 3].cache, n, 1, 70, 0);
-        if (trial_open(&t, l == 1 ? DRIVE_ELEMENT_OFFSETS : 0)) {
+        if (trial_open(&t, l == 1 ? TFM__DRIVE_ELEMENT_OFFSETS : 0)) {
             struct tfm_rows rows = trial_rows(lengths[l], 0);
             attention_refill(&t, l, 2);
             attention_attend(&t, &rows);
@@ -206,7 +206,7 @@ START_TEST(a20_chunks)
     for (size_t c = 0; c < 2; c++) {
         struct trial t;
         build(&t, total, TFM_DTYPE_F32, types[caches[c]].cache, n, 1, total, 0);
-        const size_t bytes = drive_bytes(t.output, total), row = drive_bytes(t.output, 1);
+        const size_t bytes = tfm__drive_bytes(t.output, total), row = tfm__drive_bytes(t.output, 1);
         const struct tfm_rows whole = trial_rows(total, 0);
         struct tfm_tensor *inputs[] = {q, k, v};
         unsigned char *source[3], *once = malloc(bytes);
@@ -217,19 +217,19 @@ START_TEST(a20_chunks)
         attention_attend(&t, &whole);
         memcpy(once, t.data[t.output->id], bytes);
         for (int i = 0; i < 3; i++) {
-            source[i] = malloc(drive_bytes(inputs[i], total));
+            source[i] = malloc(tfm__drive_bytes(inputs[i], total));
             ck_assert_ptr_nonnull(source[i]);
-            memcpy(source[i], t.data[inputs[i]->id], drive_bytes(inputs[i], total));
+            memcpy(source[i], t.data[inputs[i]->id], tfm__drive_bytes(inputs[i], total));
         }
-        memset(t.data[k_cache->id], 0xff, drive_bytes(k_cache, 1));
-        memset(t.data[v_cache->id], 0xff, drive_bytes(v_cache, 1));
+        memset(t.data[k_cache->id], 0xff, tfm__drive_bytes(k_cache, 1));
+        memset(t.data[v_cache->id], 0xff, tfm__drive_bytes(v_cache, 1));
         uint32_t first = 0;
         for (int p = 0; p < 8 && splits[_i].parts[p]; p++) {
             const uint32_t part = splits[_i].parts[p];
             const struct tfm_rows rows = trial_rows(part, (int32_t)first);
             for (int i = 0; i < 3; i++)
-                memcpy(t.data[inputs[i]->id], source[i] + drive_bytes(inputs[i], first),
-                       drive_bytes(inputs[i], part));
+                memcpy(t.data[inputs[i]->id], source[i] + tfm__drive_bytes(inputs[i], first),
+                       tfm__drive_bytes(inputs[i], part));
             attention_attend(&t, &rows);
             tfm_dtype_to_f64(t.output->dtype, once + first * row, 0, part * row / sizeof(float),
                              want);
@@ -266,12 +266,12 @@ START_TEST(long_context)
     attention_refill(&t, 3, 1);
     attention_attend(&t, &rows);
     if (trial_is_reference()) {
-        const size_t bytes = drive_bytes(t.output, 3);
+        const size_t bytes = tfm__drive_bytes(t.output, 3);
         unsigned char *bits = malloc(bytes);
         ck_assert_ptr_nonnull(bits);
         memcpy(bits, t.data[t.output->id], bytes);
         trial_shut(&t);
-        ck_assert(trial_open(&t, DRIVE_WHOLE));
+        ck_assert(trial_open(&t, TFM__DRIVE_WHOLE));
         trial_run(&t, &rows, TFM_STATUS_OK);
         ck_assert_int_eq(memcmp(bits, t.data[t.output->id], bytes), 0);
         free(bits);

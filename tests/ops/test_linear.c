@@ -189,7 +189,7 @@ START_TEST(a04_element_offsets)
     build(&t, 2, TFM_DTYPE_F32, 3, 2, 0);
     trial_set(&t, x, 0, 6, a);
     trial_set(&t, weight, 0, 6, b);
-    ck_assert(trial_open(&t, DRIVE_ELEMENT_OFFSETS));
+    ck_assert(trial_open(&t, TFM__DRIVE_ELEMENT_OFFSETS));
     trial_run(&t, &rows, TFM_STATUS_OK);
     trial_expect(&t, want, 4, 0);
     trial_end(&t);

@@ -110,7 +110,7 @@ START_TEST(rows_alone)
     struct trial t;
 
     build(&t, 3, dtypes[_i], 33, 1e-5);
-    const size_t row = drive_bytes(x, 1);
+    const size_t row = tfm__drive_bytes(x, 1);
     if (trial_open(&t, 0)) {
         trial_run(&t, &rows, TFM_STATUS_OK);
         memcpy(before, t.data[t.output->id], 3 * row);

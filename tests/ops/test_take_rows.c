@@ -16,13 +16,13 @@ static void build(struct trial *t, uint32_t rows, uint32_t out_rows, enum tfm_dt
     trial_output(t, tfm_op_take_rows(t->graph, x));
     /* any bits at all: NaN patterns and block scales must survive */
     unsigned char *bytes = t->data[x->id];
-    for (size_t i = 0; i < drive_bytes(x, rows); i++)
+    for (size_t i = 0; i < tfm__drive_bytes(x, rows); i++)
         bytes[i] = (unsigned char)(256 * trial_random(i));
 }
 
 static void check(struct trial *t, unsigned flags, const int32_t *out, uint32_t n_out)
 {
-    const size_t bytes = drive_bytes(x, 1);
+    const size_t bytes = tfm__drive_bytes(x, 1);
     struct tfm_rows rows = trial_rows(t->capacity.rows, 0);
 
     rows.out = out;
@@ -51,7 +51,7 @@ START_TEST(dtypes)
             continue;
         build(&t, 33, 7, dtype, 2, widths[w]);
         check(&t, 0, mixed, 7);
-        check(&t, DRIVE_ELEMENT_OFFSETS, mixed, 7);
+        check(&t, TFM__DRIVE_ELEMENT_OFFSETS, mixed, 7);
         check(&t, 0, last, 1);
         check(&t, 0, first, 1);
         check(&t, 0, NULL, 0);

@@ -9,7 +9,7 @@
 #include "tests/ops/trial.h"
 
 static const char *backend_name = "reference";
-static struct drive_backend backend, reference;
+static struct tfm__drive_backend backend, reference;
 
 /* ---- the backend under test ---- */
 
@@ -30,11 +30,11 @@ int trial_is_reference(void)
 
 int trial_backend_present(void)
 {
-    struct drive_backend b;
+    struct tfm__drive_backend b;
     struct tfm_error err = {0};
 
     if (drive_open(backend_name, &b, &err) == TFM_STATUS_OK) {
-        drive_close(&b);
+        tfm__drive_close(&b);
         return 1;
     }
     printf("# %s\n", err.text);
@@ -53,8 +53,8 @@ static void open_backends(void)
 
 static void close_backends(void)
 {
-    drive_close(&backend);
-    drive_close(&reference);
+    tfm__drive_close(&backend);
+    tfm__drive_close(&reference);
 }
 
 TCase *trial_rule_tcase(Suite *suite, const char *name)
@@ -102,7 +102,7 @@ void trial_end(struct trial *trial)
 
 size_t trial_count(const struct trial *trial, const struct tfm_tensor *tensor)
 {
-    return (size_t)(drive_outer(tensor, &trial->capacity) * tfm_tensor_row_elements(tensor));
+    return (size_t)(tfm__drive_outer(tensor, &trial->capacity) * tfm_tensor_row_elements(tensor));
 }
 
 double trial_random(uint64_t seed)
@@ -130,7 +130,7 @@ static struct tfm_tensor *adopt(struct trial *trial, struct tfm_tensor *tensor, 
     ck_assert_uint_lt(tensor->id, TRIAL_TENSORS);
     const size_t n = trial_count(trial, tensor);
     trial->data[tensor->id] =
-        allocate(trial, drive_bytes(tensor, drive_outer(tensor, &trial->capacity)), 1);
+        allocate(trial, tfm__drive_bytes(tensor, tfm__drive_outer(tensor, &trial->capacity)), 1);
     trial->values[tensor->id] = allocate(trial, n, sizeof(double));
     trial->may_refuse |= tensor->dtype == TFM_DTYPE_F64;
     if (filled) {
@@ -230,14 +230,14 @@ int trial_open(struct trial *trial, unsigned flags)
     enum tfm_status status;
 
     ck_assert_ptr_null(trial->plan);
-    status = drive_plan_open(&backend, trial->graph, trial->data, &trial->capacity, flags,
-                             &trial->plan, &err);
+    status = tfm__drive_plan_open(&backend, trial->graph, trial->data, &trial->capacity, flags,
+                                  &trial->plan, &err);
     if (status == TFM_STATUS_UNSUPPORTED && trial->may_refuse && !trial_is_reference())
         return 0;
     ck_assert_msg(status == TFM_STATUS_OK, "%s: %s", trial->what, err.text);
     if (!trial_is_reference()) {
-        status = drive_plan_open(&reference, trial->graph, trial->data, &trial->capacity, 0,
-                                 &trial->reference, &err);
+        status = tfm__drive_plan_open(&reference, trial->graph, trial->data, &trial->capacity, 0,
+                                      &trial->reference, &err);
         ck_assert_msg(status == TFM_STATUS_OK, "%s: %s", trial->what, err.text);
     }
     return 1;
@@ -245,8 +245,8 @@ int trial_open(struct trial *trial, unsigned flags)
 
 void trial_shut(struct trial *trial)
 {
-    drive_plan_close(trial->plan);
-    drive_plan_close(trial->reference);
+    tfm__drive_plan_close(trial->plan);
+    tfm__drive_plan_close(trial->reference);
     trial->plan = NULL;
     trial->reference = NULL;
 }
@@ -266,7 +266,7 @@ struct tfm_rows trial_rows(uint32_t n, int32_t past)
 void trial_run(struct trial *trial, const struct tfm_rows *rows, enum tfm_status status)
 {
     struct tfm_error err = {0};
-    const enum tfm_status found = drive_plan_run(trial->plan, trial->data, rows, &err);
+    const enum tfm_status found = tfm__drive_plan_run(trial->plan, trial->data, rows, &err);
 
     ck_assert_msg(found == status, "%s, %u rows: status %s instead of %s: %s", trial->what, rows->n,
                   tfm_status_name(found), tfm_status_name(status), err.text);
@@ -283,7 +283,7 @@ static void run_reference(struct trial *trial, const struct tfm_rows *rows)
     memcpy(data, trial->data, sizeof data);
     for (uint32_t id = 0; id < tfm_graph_tensor_count(trial->graph); id++) {
         const struct tfm_tensor *tensor = tfm_graph_tensor(trial->graph, id);
-        const size_t bytes = drive_bytes(tensor, drive_outer(tensor, &trial->capacity));
+        const size_t bytes = tfm__drive_bytes(tensor, tfm__drive_outer(tensor, &trial->capacity));
         if (tensor->kind != TFM_TENSOR_STATE && tensor != trial->output)
             continue;
         if (!trial->shadow[id])
@@ -291,7 +291,7 @@ static void run_reference(struct trial *trial, const struct tfm_rows *rows)
         memcpy(trial->shadow[id], trial->data[id], bytes);
         data[id] = trial->shadow[id];
     }
-    ck_assert_msg(drive_plan_run(trial->reference, data, rows, &err) == TFM_STATUS_OK,
+    ck_assert_msg(tfm__drive_plan_run(trial->reference, data, rows, &err) == TFM_STATUS_OK,
                   "%s on the reference: %s", trial->what, err.text);
 }
 
@@ -301,7 +301,7 @@ static void compare_states(const struct trial *trial)
         const struct tfm_tensor *tensor = tfm_graph_tensor(trial->graph, id);
         if (tensor->kind == TFM_TENSOR_STATE && trial->shadow[id])
             ck_assert_msg(memcmp(trial->data[id], trial->shadow[id],
-                                 drive_bytes(tensor, tensor->shape[0])) == 0,
+                                 tfm__drive_bytes(tensor, tensor->shape[0])) == 0,
                           "%s: state '%s' differs from that of the reference", trial->what,
                           tensor->name);
     }

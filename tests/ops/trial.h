@@ -24,7 +24,7 @@ struct trial {
     void *data[TRIAL_TENSORS]; /* by tensor id, in the tensor's dtype, at full capacity */
     double *values[TRIAL_TENSORS]; /* the same as double, fresh when an oracle is called */
     void *shadow[TRIAL_TENSORS];   /* states and output of the reference beside another backend */
-    struct drive_plan *plan, *reference;
+    struct tfm__drive_plan *plan, *reference;
 };
 
 /* Writes what the output must hold, in double, for the rows of this run. */

@@ -41,7 +41,9 @@ wrong cell gqa_attention "$heads 1 row after 63 cells: .* they are NaN"
 wrong beta linear "linear f32 weight \[3, 1\]: 1 row: .* they are NaN: read from an output's old content"
 wrong offset add 'add f32 \[N\]: 65 rows: .* near 12345, .*: an offset was ignored'
 wrong dtype add 'add f16 \[N, 33\]: 65 rows: value [0-9]+ of row [0-9]+ is .* instead of '
-wrong leak 'add|linear|gqa_attention' "linear: gives back what it took: [0-9]+ blocks of the host's alloc"
+wrong leak 'add|linear|gqa_attention|close' "linear .*: gives back what it took: [0-9]+ blocks of the host's alloc"
+grep -q '^not ok .* close gives everything back: [0-9]* blocks' "$out"
+verdict $? '... and close tells of all of them'
 wrong past_end add "add f32 \[N\]: 65 rows: .* changed memory .* of 'output', [0-9]+ past its end"
 wrong ragged linear 'linear f32 weight \[7, 31\]: 65 rows: value 0 of row 0 is .* instead of'
 wrong input add "add f32 \[N\]: 65 rows: .* changed memory that is not its output: .* of 'b'"

@@ -64,7 +64,7 @@ call
 test $code -eq 2 && test ! -s "$out" && grep -q '^usage: tfm VERB' "$err"
 verdict $? 'without a verb: usage on standard error, exit code 2'
 
-for verb in run tokenize logits bench plan backends check-backend; do
+for verb in run tokenize logits bench bench-ops plan backends check-backend; do
     call "$verb" --help
     test $code -eq 0 && test ! -s "$err" && grep -q "^usage: tfm $verb" "$out" &&
         grep -q -e '--plugin FILE' "$out" && ! awk 'length($0) > 79' "$out" | grep -q .

@@ -26,7 +26,8 @@ struct tfm_backend_row {
     const struct tfm_probe *probe; /* NULL when refused at load */
     const char *license;           /* "" when it was refused */
     uint32_t abi_minor;            /* that it was built for: younger nodes are not offered to it */
-    const char *shadowed_by;       /* it is complete, but this file has its name and came first; or NULL */
+    const char
+        *shadowed_by; /* it is complete, but this file has its name and came first; or NULL */
 };
 
 /* Loads what it finds; `plugins` [n] are extra files or folders that come first. A file that cannot be
@@ -38,6 +39,11 @@ TFM_API void tfm_registry_destroy(struct tfm_registry *registry);
 /* Adds a backend that lives in the program itself. PLUGIN with the reason when it is refused. */
 TFM_API enum tfm_status tfm_registry_add(struct tfm_registry *registry,
                                          const struct tfm_backend *backend, struct tfm_error *err);
+
+/* The ageing rule: 1 = a backend that was built for ABI minor `abi_minor` knows all that the node uses
+ * and may be asked about it; 0 = it would take the node for another one, reason [size] says why. */
+TFM_API int tfm_node_is_known(uint32_t abi_minor, const struct tfm_node *node, char *reason,
+                              size_t size);
 
 /* The table of `reference`, which defines what is right: for a program that compares a backend with it
  * slot by slot. Constant. */

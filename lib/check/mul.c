@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ * mul for the checker. */
+#include "lib/check/op.h"
+
+static void build(struct tfm__sample *sample, uint32_t i)
+{
+    tfm__check_build_binary(sample, i, tfm_op_mul);
+}
+
+static void build_large(struct tfm__sample *sample, uint32_t i)
+{
+    tfm__check_large_binary(sample, i, tfm_op_mul);
+}
+
+const struct tfm__check_op tfm__check_op_mul = {
+    .samples = TFM__CHECK_ELEMENTWISE,
+    .build = build,
+    .ways = tfm__check_rowwise,
+    .n_ways = TFM__CHECK_ROWWISE_WAYS,
+    .large = TFM__CHECK_FLOATS,
+    .build_large = build_large,
+    .operations = tfm__check_elements,
+};
