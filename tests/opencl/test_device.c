@@ -11,14 +11,15 @@ static struct tfm_error err;
 
 /* ---- sources ---- */
 
-static char folder[64];
+static char folder[512];
 
 /* A folder with every file that the module asks for, taken from kernels/ of the source tree. */
 static void copy_kernels(void)
 {
     const char *top = getenv("TFM_TEST_SRCDIR");
     char path[1024];
-    snprintf(folder, sizeof folder, "/tmp/tfm-kernels-XXXXXX");
+    const char *tmp = getenv("TMPDIR");
+    snprintf(folder, sizeof folder, "%s/tfm-kernels-XXXXXX", tmp && *tmp ? tmp : "/tmp");
     ck_assert_ptr_nonnull(mkdtemp(folder));
     snprintf(path, sizeof path, "cp '%s'/kernels/*.cl '%s'/kernels/step.h '%s'", top ? top : ".",
              top ? top : ".", folder);
@@ -28,7 +29,7 @@ static void copy_kernels(void)
 
 static void remove_kernels(void)
 {
-    char command[128];
+    char command[600];
     snprintf(command, sizeof command, "rm -rf '%s'", folder);
     ck_assert_int_eq(system(command), 0);
     unsetenv("TFM_KERNEL_PATH");
@@ -48,7 +49,7 @@ static void sink(void *context, enum tfm_log_level level, const char *backend, c
 
 static void spoil(const char *name)
 {
-    char path[128];
+    char path[600];
 
     snprintf(path, sizeof path, "%s/%s", folder, name);
     FILE *file = fopen(path, "w");
@@ -133,7 +134,7 @@ END_TEST
 /* Fault: a file that is missing there is taken from the embedded ones in silence. */
 START_TEST(a_missing_kernel_file_is_told)
 {
-    char path[128];
+    char path[600];
 
     copy_kernels();
     snprintf(path, sizeof path, "%s/rope.cl", folder);
