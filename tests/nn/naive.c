@@ -26,12 +26,12 @@ static double *zeros(struct naive *s, int64_t n)
     return keep(s, calloc((size_t)n, sizeof(double)));
 }
 
-/* Weight PREFIX.LEAF, or NULL. */
-static const double *weight(struct naive *s, const char *prefix, const char *leaf)
+/* Weight PREFIX.LEAF; NULL if the config wants none. One that the config wants and the graph lacks fails. */
+static const double *weight(struct naive *s, int wanted, const char *prefix, const char *leaf)
 {
     char name[300];
     snprintf(name, sizeof name, "%s.%s", prefix, leaf);
-    return tfm_graph_find(s->net->graph, name) ? keep(s, net_weight(s->net, name)) : NULL;
+    return wanted ? keep(s, net_weight(s->net, name)) : NULL;
 }
 
 static const char *join(char *buffer, const char *prefix, const char *leaf)
@@ -41,9 +41,10 @@ static const char *join(char *buffer, const char *prefix, const char *leaf)
 }
 
 /* y[n][out] = x[n][in] W^T + b */
-static double *linear(struct naive *s, const char *name, const double *x, int64_t in, int64_t out)
+static double *linear(struct naive *s, const char *name, const double *x, int64_t in, int64_t out,
+                      int bias)
 {
-    const double *W = weight(s, name, "weight"), *b = weight(s, name, "bias");
+    const double *W = weight(s, 1, name, "weight"), *b = weight(s, bias, name, "bias");
     double *y = zeros(s, s->n * out);
 
     for (int r = 0; r < s->n; r++)
@@ -61,12 +62,9 @@ static double *norm(struct naive *s, const char *name, const double *x, int64_t 
                     enum tfm_nn_norm_kind kind)
 {
     double *y = zeros(s, rows * D);
-    const double *gamma = NULL, *beta = NULL;
+    const double *gamma = weight(s, kind != TFM_NN_NORM_NONE, name, "weight");
+    const double *beta = weight(s, kind == TFM_NN_NORM_LAYER, name, "bias");
 
-    if (kind != TFM_NN_NORM_NONE)
-        gamma = weight(s, name, "weight");
-    if (kind == TFM_NN_NORM_LAYER)
-        beta = weight(s, name, "bias");
     for (int64_t r = 0; r < rows; r++) {
         double mean = 0, square = 0;
         for (int64_t i = 0; i < D; i++)
@@ -112,18 +110,20 @@ static double hidden(enum tfm_nn_ffn_kind kind, double gate, double up)
     return NAN;
 }
 
-static double *ffn(struct naive *s, const char *name, const double *x)
+static double *ffn(struct naive *s, const char *name, const double *x,
+                   const struct tfm_nn_decoder_layer *layer)
 {
     const int64_t D = s->c->width, F = s->c->ffn_width;
     char leaf[200];
-    const int gated = tfm_graph_find(s->net->graph, "blk.0.ffn.gate.weight") != NULL;
-    const double *gate = gated ? linear(s, join(leaf, name, "gate"), x, D, F) : NULL;
-    const double *up = linear(s, join(leaf, name, "up"), x, D, F);
+    const int gated = s->c->ffn <= TFM_NN_FFN_GLU; /* the first three kinds */
+    const double *gate =
+        gated ? linear(s, join(leaf, name, "gate"), x, D, F, layer->gate_bias) : NULL;
+    const double *up = linear(s, join(leaf, name, "up"), x, D, F, layer->up_bias);
     double *h = zeros(s, s->n * F);
 
     for (int64_t i = 0; i < s->n * F; i++)
         h[i] = hidden(s->c->ffn, gate ? gate[i] : 0, up[i]);
-    return linear(s, join(leaf, name, "down"), h, F, D);
+    return linear(s, join(leaf, name, "down"), h, F, D, layer->down_bias);
 }
 
 /* The first r elements of each head turn by pos theta^(-2i/r). */
@@ -168,16 +168,18 @@ static double bias_of(const struct naive *s, const double *rel_bias, int64_t hea
     return rel_bias[bucket * s->c->heads + head];
 }
 
-static double *attention(struct naive *s, const char *name, const double *x, int64_t window)
+static double *attention(struct naive *s, const char *name, const double *x,
+                         const struct tfm_nn_decoder_layer *layer)
 {
     const struct tfm_nn_decoder *c = s->c;
     const int64_t D = c->width, H = c->heads, G = c->kv_heads, d = c->head_dim;
     const double scale = c->scale != 0 ? c->scale : 1 / sqrt((double)d);
-    const double *rel_bias = weight(s, "rel_pos", "rel_bias");
+    const double *rel_bias =
+        weight(s, c->position == TFM_NN_POSITION_RELATIVE, "rel_pos", "rel_bias");
     char leaf[200];
-    double *q = linear(s, join(leaf, name, "q"), x, D, H * d);
-    double *k = linear(s, join(leaf, name, "k"), x, D, G * d);
-    double *v = linear(s, join(leaf, name, "v"), x, D, G * d);
+    double *q = linear(s, join(leaf, name, "q"), x, D, H * d, layer->q_bias);
+    double *k = linear(s, join(leaf, name, "k"), x, D, G * d, layer->k_bias);
+    double *v = linear(s, join(leaf, name, "v"), x, D, G * d, layer->v_bias);
     double *y = zeros(s, s->n * H * d), *score = zeros(s, s->n);
 
     if (c->qk_norm) {
@@ -200,14 +202,14 @@ static double *attention(struct naive *s, const char *name, const double *x, int
                 if (c->softcap > 0)
                     dot = c->softcap * tanh(dot / c->softcap);
                 dot += bias_of(s, rel_bias, h, query, key);
-                score[key] = visible(c, window, query, key) ? exp(dot) : 0;
+                score[key] = visible(c, layer->window, query, key) ? exp(dot) : 0;
                 total += score[key];
             }
             for (int key = 0; key < s->n; key++)
                 for (int64_t i = 0; i < d; i++)
                     y[(query * H + h) * d + i] += score[key] / total * v[(key * G + g) * d + i];
         }
-    return linear(s, join(leaf, name, "o"), y, H * d, D);
+    return linear(s, join(leaf, name, "o"), y, H * d, D, layer->o_bias);
 }
 
 static double *add(struct naive *s, const double *a, const double *b)
@@ -220,7 +222,7 @@ static double *add(struct naive *s, const double *a, const double *b)
 
 /* number 0: attention, 1: ffn */
 static double *sublayer(struct naive *s, const char *block, int number, const double *x,
-                        int64_t window)
+                        const struct tfm_nn_decoder_layer *layer)
 {
     static const char *const leaves[] = {"attn", "ffn"};
     char name[96], before[96], after[96];
@@ -233,7 +235,7 @@ static double *sublayer(struct naive *s, const char *block, int number, const do
     snprintf(after, sizeof after, "%s.%s_post_norm", block, leaves[number]);
     if (s->c->block != TFM_NN_BLOCK_POST)
         in = norm(s, before, x, s->n, D, kind);
-    const double *h = number ? ffn(s, name, in) : attention(s, name, in, window);
+    const double *h = number ? ffn(s, name, in, layer) : attention(s, name, in, layer);
     if (s->c->block == TFM_NN_BLOCK_PRE_POST)
         h = norm(s, after, h, s->n, D, kind);
     double *y = add(s, x, h);
@@ -244,8 +246,8 @@ static double *embed(struct naive *s, const int32_t *ids)
 {
     const struct tfm_nn_decoder *c = s->c;
     const int64_t D = c->width;
-    const double *table = weight(s, "token_embd", "weight");
-    const double *learned = weight(s, "pos_embd", "weight");
+    const double *table = weight(s, 1, "token_embd", "weight");
+    const double *learned = weight(s, c->position == TFM_NN_POSITION_LEARNED, "pos_embd", "weight");
     double *x = zeros(s, s->n * D);
 
     for (int p = 0; p < s->n; p++)
@@ -270,16 +272,17 @@ void naive_decoder(const struct net *net, const struct tfm_nn_decoder *config, c
     double *x = embed(&s, ids);
 
     for (int64_t i = 0; i < config->layers; i++) {
-        const int64_t window = config->layer ? config->layer[i].window : config->each.window;
+        const struct tfm_nn_decoder_layer *layer =
+            config->layer ? &config->layer[i] : &config->each;
         char block[32];
         snprintf(block, sizeof block, "blk.%d", (int)i);
-        x = sublayer(&s, block, 0, x, window);
-        x = sublayer(&s, block, 1, x, window);
+        x = sublayer(&s, block, 0, x, layer);
+        x = sublayer(&s, block, 1, x, layer);
     }
     if (!config->no_final_norm)
         x = norm(&s, "output_norm", x, n, config->width, config->norm);
     /* a tied head is a linear whose weight is the table */
-    x = linear(&s, config->tied ? "token_embd" : "output", x, config->width, config->vocab);
+    x = linear(&s, config->tied ? "token_embd" : "output", x, config->width, config->vocab, 0);
     for (int64_t i = 0; i < n * config->vocab; i++)
         logits[i] = config->logit_softcap > 0
                         ? config->logit_softcap * tanh(x[i] / config->logit_softcap)

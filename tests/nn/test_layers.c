@@ -318,8 +318,8 @@ START_TEST(block_declares)
     static const char *const norms[] = {
         "b.attn_norm.weight:4 b.ffn_norm.weight:4",
         "b.attn_norm.weight:4 b.ffn_norm.weight:4",
-        "b.attn_norm.weight:4 b.attn_post_norm.weight:4 b.ffn_norm.weight:4 "
-        "b.ffn_post_norm.weight:4",
+        ("b.attn_norm.weight:4 b.attn_post_norm.weight:4 b.ffn_norm.weight:4 "
+         "b.ffn_post_norm.weight:4"),
     };
     const struct tfm_nn_block block = {.attention = {.heads = 1, .kv_heads = 1, .head_dim = 4},
                                        .ffn = {.width = 3},
@@ -381,6 +381,46 @@ START_TEST(buffers_are_made)
 }
 END_TEST
 
+/* Every setting reaches the table that a layer's buffer is made of. */
+START_TEST(rotary_buffers_are_made)
+{
+    static const float factors[2] = {1.5f, 3};
+    static const struct tfm_nn_rope rows[] = {
+        {.dims = 4},
+        {.dims = 4, .theta = 500},
+        {.dims = 4, .scaling = TFM_NN_ROPE_SCALING_LINEAR, .factor = 3},
+        {.dims = 4, .scaling = TFM_NN_ROPE_SCALING_NTK, .factor = 3},
+        {.dims = 32,
+         .scaling = TFM_NN_ROPE_SCALING_YARN,
+         .factor = 3,
+         .original_context = 64,
+         .beta_fast = 9,
+         .beta_slow = 0.2,
+         .attn_factor = 0.7},
+        {.dims = 4,
+         .scaling = TFM_NN_ROPE_SCALING_LLAMA3,
+         .factor = 3,
+         .original_context = 64,
+         .low_freq_factor = 0.05,
+         .high_freq_factor = 0.5},
+        {.dims = 4, .scaling = TFM_NN_ROPE_SCALING_FACTORS, .factors = factors, .attn_factor = 2},
+    };
+    float got[8 * 32], want[8 * 32], plain[8 * 32];
+    const size_t bytes = 8 * (size_t)rows[_i].dims * sizeof *got;
+    struct tfm_nn_rope unscaled = {.dims = rows[_i].dims};
+    const struct tfm_tensor *table = tfm_nn_rope_buffer(graph, "a", TFM_DTYPE_F32, 8, &rows[_i]);
+
+    ck_assert_ptr_nonnull(table);
+    ck_assert_int_eq(tfm_graph_buffer_values(graph, table, got, bytes, NULL), TFM_STATUS_OK);
+    ck_assert_int_eq(tfm_nn_rope_table_scaled(TFM_DTYPE_F32, 8, &rows[_i], want, NULL),
+                     TFM_STATUS_OK);
+    ck_assert_mem_eq(got, want, bytes);
+    ck_assert_int_eq(tfm_nn_rope_table_scaled(TFM_DTYPE_F32, 8, &unscaled, plain, NULL),
+                     TFM_STATUS_OK);
+    ck_assert_int_eq(memcmp(got, plain, bytes) == 0, _i == 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("layers");
@@ -392,5 +432,6 @@ int main(void)
     tcase_add_loop_test(tcase, block_declares, 0, 3);
     tcase_add_test(tcase, a_walk_can_be_ended);
     tcase_add_test(tcase, buffers_are_made);
+    tcase_add_loop_test(tcase, rotary_buffers_are_made, 0, 7);
     return tests_run(suite);
 }
