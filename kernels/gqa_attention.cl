@@ -7,8 +7,8 @@
  *   general: bidirectional, p sees all cells of its sequence; window W, only those with |c - p| < W;
  *   softcap S, score = S tanh(score / S); then score += bias[bucket[clamp(c - p, -M, M) + M]][h]
  *
- * append writes k and v to their cells; attend makes y; a long context with few rows takes
- * attend_split and merge instead. Sums have one order in both: a context is cut into splits of
+ * append writes k and v to their cells; attend makes y, or, for a long context with few rows, partial
+ * results, which merge adds up. Sums have one order in both: a context is cut into splits of
  * TFM_ATTENTION_SPLIT cells from cell 0, a split is summed over tiles of TFM_ATTENTION_KEYS cells
  * (online softmax), splits are merged from left to right.
  *
@@ -19,12 +19,12 @@
  *   query 0   [ tile   ][ tile      ][ti\          float once for all queries of the unit; cells
  *   query 1   [        ][           ][   \         that no query of it sees are left out
  *
- * Unit u goes to part u % parts. A part has `scratch` floats of workspace to itself. The work
- * inside a unit is in gqa_attention_tile.cl, attend_split and merge in gqa_attention_split.cl. */
-#ifndef TFM_ATTENTION_TILE_CL
-#include "gqa_attention_tile.cl"
+ * Unit u goes to part u % parts; with splits kept, split u % splits of unit u / splits does. A part has
+ * `scratch` floats of workspace to itself. The work inside a unit is in gqa_attention_tile.cl, what
+ * becomes of a split in gqa_attention_split.cl. */
+#ifndef TFM_ATTENTION_SPLIT_CL
+#include "gqa_attention_split.cl"
 #endif
-#define TFM_ATTENTION_CL
 
 /* Cells of k and v: the row's own place in its slot. */
 static void tfm_attention_append(__global const uchar *k, __global const uchar *v,
@@ -54,53 +54,6 @@ static void tfm_attention_append(__global const uchar *k, __global const uchar *
         for (; i < width; i++) {
             tfm_store(tfm_load(k, from + i, s->type[0]), k_cache, to + i, s->type[2]);
             tfm_store(tfm_load(v, from + i, s->type[1]), v_cache, to + i, s->type[3]);
-        }
-    }
-}
-
-/* Adds a split (most, mass, sum) to what came before it (all_most, all_mass, total). */
-static void tfm_attention_merge(float most, float mass, __global const float *sum, float *all_most,
-                                float *all_mass, __global float *total, uint wide)
-{
-    const float now = fmax(*all_most, most), base = now == -INFINITY ? 0.0f : now;
-    const float old = exp(*all_most - base), new = exp(most - base);
-
-    for (uint i = 0; i < wide; i += 16)
-        vstore16(fma(vload16(0, total + i), (float16)(old), vload16(0, sum + i) * new), 0,
-                 total + i);
-    *all_mass = fma(*all_mass, old, mass * new);
-    *all_most = now;
-}
-
-/* y = total / mass; a query that saw nothing gets 0. */
-static void tfm_attention_finish(__global const float *total, float mass, __global float *y, uint d)
-{
-    const float factor = mass == 0.0f ? 0.0f : 1.0f / mass;
-    uint i = 0;
-
-    for (; i + 16 <= d; i += 16)
-        vstore16(vload16(0, total + i) * factor, 0, y + i);
-    for (; i < d; i++)
-        y[i] = total[i] * factor;
-}
-
-/* What query j sees from cell `own`, of `all` that its sequence has. */
-static void tfm_attention_look(struct tfm_attention *a, uint j, uint own, uint all,
-                               __global const struct tfm_step *s)
-{
-    const uint limit = s->cells ? s->cells : all;
-
-    own = min(own, limit - 1);
-    a->own[j] = own;
-    a->begin[j] = 0;
-    a->end[j] = own + 1;
-    if (TFM_ATTENTION_GENERAL) {
-        const uint window = s->window;
-        if (s->bidirectional)
-            a->end[j] = min(all, limit);
-        if (window) {
-            a->begin[j] = own >= window ? own - window + 1 : 0;
-            a->end[j] = window < a->end[j] - own ? own + window : a->end[j];
         }
     }
 }
@@ -181,30 +134,43 @@ static void tfm_attention_attend(struct tfm_attention *a, __global const float *
                                  __global float *y, __global const struct tfm_step *s,
                                  __global const int *rows, uint part, uint parts)
 {
+    const uint splits = s->split ? tfm_attention_splits(s, rows) : 1;
     uint first_row = 0;
     int first;
 
-    for (uint unit = part; (first = tfm_attention_open(a, unit, q, s, rows, &first_row)) >= 0;
-         unit += parts) {
-        const uint begin = a->begin[0] / TFM_ATTENTION_SPLIT * TFM_ATTENTION_SPLIT;
-        const uint end = a->end[a->n - 1];
+    if (splits == 0)
+        return;
+    for (uint u = part; (first = tfm_attention_open(a, u / splits, q, s, rows, &first_row)) >= 0;
+         u += parts) {
+        uint cell = a->begin[0] / TFM_ATTENTION_SPLIT * TFM_ATTENTION_SPLIT;
+        uint end = a->end[a->n - 1];
+        if (s->split) {
+            const uint own = u % splits * TFM_ATTENTION_SPLIT;
+            if (own < cell || own >= end)
+                continue;
+            cell = own;
+            end = min(end, own + TFM_ATTENTION_SPLIT);
+        }
         for (uint j = 0; j < a->n; j++) {
             a->all_most[j] = -INFINITY;
             a->all_mass[j] = 0.0f;
         }
         for (uint i = 0; i < a->n * a->wide; i += 16)
             vstore16((float16)(0.0f), 0, a->total + i);
-        for (uint cell = begin; cell < end; cell += TFM_ATTENTION_SPLIT) {
+        for (; cell < end; cell += TFM_ATTENTION_SPLIT) {
             tfm_attention_split(a, cell, min(end, cell + TFM_ATTENTION_SPLIT), s);
-            for (uint j = 0; j < a->n; j++)
+            for (uint j = 0; j < a->n && !s->split; j++)
                 tfm_attention_merge(a->most[j], a->mass[j], a->sum + j * a->wide, &a->all_most[j],
                                     &a->all_mass[j], a->total + j * a->wide, a->wide);
         }
-        for (uint j = 0; j < a->n; j++)
-            tfm_attention_finish(a->total + j * a->wide, a->all_mass[j],
-                                 y + tfm_attention_place(a, first_row, (uint)first, j, s) *
-                                         s->head_dim,
-                                 s->head_dim);
+        for (uint j = 0; j < a->n; j++) {
+            const ulong place = tfm_attention_place(a, first_row, (uint)first, j, s);
+            if (s->split)
+                tfm_attention_keep(a, j, place, u % splits, y, s);
+            else
+                tfm_attention_finish(a->total + j * a->wide, a->all_mass[j],
+                                     y + place * s->head_dim, s->head_dim);
+        }
     }
 }
 

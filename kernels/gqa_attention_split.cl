@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * gqa_attention for a long context and few rows: attend_split leaves the partial result of every
- * split, merge adds them up. gqa_attention.cl has the formula and the order of the sums, which is
- * the same.
- *   q, y [N, H, d] F32; partial [N H][splits][wide + 16] F32: sum, then most and mass of a split
+ * gqa_attention, splits: what becomes of the sums over TFM_ATTENTION_SPLIT cells. attend adds them up at
+ * once, or, for a long context and few rows, keeps each for the kernel merge. The order is the same.
+ *   y [N, H, d] F32; partial [N H][splits][wide + 16] F32: sum, then most and mass of a split
  *
- * Work map: unit u of attend_split is split u % splits of unit u / splits of attend, and goes to
- * part u % parts; a part of merge takes a run of the N H results. */
-#ifndef TFM_ATTENTION_CL
-#include "gqa_attention.cl"
+ * Work map: a part of merge takes a run of the N H results. */
+#ifndef TFM_ATTENTION_TILE_CL
+#include "gqa_attention_tile.cl"
 #endif
+#define TFM_ATTENTION_SPLIT_CL
 
 /* Splits of the longest sequence of this run, at most s->splits. */
 static uint tfm_attention_splits(__global const struct tfm_step *s, __global const int *rows)
@@ -21,31 +20,42 @@ static uint tfm_attention_splits(__global const struct tfm_step *s, __global con
     return min((most + TFM_ATTENTION_SPLIT - 1) / TFM_ATTENTION_SPLIT, s->splits);
 }
 
-static void tfm_attention_attend_split(struct tfm_attention *a, __global const float *q,
-                                       __global float *partial, __global const struct tfm_step *s,
-                                       __global const int *rows, uint part, uint parts)
+/* Adds a split (most, mass, sum) to what came before it (all_most, all_mass, total). */
+static void tfm_attention_merge(float most, float mass, __global const float *sum, float *all_most,
+                                float *all_mass, __global float *total, uint wide)
 {
-    const uint splits = tfm_attention_splits(s, rows);
-    uint first_row = 0;
-    int first;
+    const float now = fmax(*all_most, most), base = now == -INFINITY ? 0.0f : now;
+    const float old = exp(*all_most - base), new = exp(most - base);
 
-    if (splits == 0)
-        return;
-    for (uint u = part; (first = tfm_attention_open(a, u / splits, q, s, rows, &first_row)) >= 0;
-         u += parts) {
-        const uint end = a->end[a->n - 1], cell = u % splits * TFM_ATTENTION_SPLIT;
-        if (cell >= end || cell + TFM_ATTENTION_SPLIT <= a->begin[0])
-            continue;
-        tfm_attention_split(a, cell, min(end, cell + TFM_ATTENTION_SPLIT), s);
-        for (uint j = 0; j < a->n; j++) {
-            const ulong place = tfm_attention_place(a, first_row, (uint)first, j, s);
-            __global float *to = partial + (place * s->splits + u % splits) * (a->wide + 16);
-            for (uint i = 0; i < a->wide; i += 16)
-                vstore16(vload16(0, a->sum + j * a->wide + i), 0, to + i);
-            to[a->wide] = a->most[j];
-            to[a->wide + 1] = a->mass[j];
-        }
-    }
+    for (uint i = 0; i < wide; i += 16)
+        vstore16(fma(vload16(0, total + i), (float16)(old), vload16(0, sum + i) * new), 0,
+                 total + i);
+    *all_mass = fma(*all_mass, old, mass * new);
+    *all_most = now;
+}
+
+/* y = total / mass; a query that saw nothing gets 0. */
+static void tfm_attention_finish(__global const float *total, float mass, __global float *y, uint d)
+{
+    const float factor = mass == 0.0f ? 0.0f : 1.0f / mass;
+    uint i = 0;
+
+    for (; i + 16 <= d; i += 16)
+        vstore16(vload16(0, total + i) * factor, 0, y + i);
+    for (; i < d; i++)
+        y[i] = total[i] * factor;
+}
+
+/* The partial result of query j over split number `split`, `place` = row times H plus head. */
+static void tfm_attention_keep(const struct tfm_attention *a, uint j, ulong place, uint split,
+                               __global float *partial, __global const struct tfm_step *s)
+{
+    __global float *to = partial + (place * s->splits + split) * (a->wide + 16);
+
+    for (uint i = 0; i < a->wide; i += 16)
+        vstore16(vload16(0, a->sum + j * a->wide + i), 0, to + i);
+    to[a->wide] = a->most[j];
+    to[a->wide + 1] = a->mass[j];
 }
 
 static void tfm_attention_merge_splits(__global const float *partial, __global float *y,
@@ -78,22 +88,6 @@ static void tfm_attention_merge_splits(__global const float *partial, __global f
         }
         tfm_attention_finish(total, mass, y + (ulong)h * s->head_dim, s->head_dim);
     }
-}
-
-__kernel void tfm_run_gqa_attention_split(__global const uchar *q, __global uchar *partial,
-                                          __global const uchar *k_cache,
-                                          __global const uchar *v_cache, __global uchar *scratch,
-                                          __global const uchar *bias, __global const uchar *bucket,
-                                          __global const struct tfm_step *steps, uint index,
-                                          __global const int *rows)
-{
-    __global const struct tfm_step *s = steps + index;
-    struct tfm_attention a;
-
-    tfm_attention_start(&a, k_cache, v_cache, scratch, bias, bucket, s);
-    tfm_attention_attend_split(&a, (__global const float *)(q + s->at[0]),
-                               (__global float *)(partial + s->at[1]), s, rows, get_group_id(0),
-                               get_num_groups(0));
 }
 
 __kernel void tfm_run_gqa_attention_merge(__global const uchar *partial, __global uchar *y,

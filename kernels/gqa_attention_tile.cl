@@ -52,6 +52,27 @@ struct tfm_attention {
     uint n, group, wide;
 };
 
+/* What query j sees from cell `own`, of `all` that its sequence has. */
+static void tfm_attention_look(struct tfm_attention *a, uint j, uint own, uint all,
+                               __global const struct tfm_step *s)
+{
+    const uint limit = s->cells ? s->cells : all;
+
+    own = min(own, limit - 1);
+    a->own[j] = own;
+    a->begin[j] = 0;
+    a->end[j] = own + 1;
+    if (TFM_ATTENTION_GENERAL) {
+        const uint window = s->window;
+        if (s->bidirectional)
+            a->end[j] = min(all, limit);
+        if (window) {
+            a->begin[j] = own >= window ? own - window + 1 : 0;
+            a->end[j] = window < a->end[j] - own ? own + window : a->end[j];
+        }
+    }
+}
+
 /* n vectors of d elements, `stride` elements apart, as floats [n][wide]. */
 static void tfm_attention_fetch(__global const uchar *from, ulong at, ulong stride, uint type,
                                 uint n, uint d, uint wide, __global float *to)

@@ -15,7 +15,7 @@
 #endif
 
 #ifndef TFM_LINEAR_TILE
-#define TFM_LINEAR_TILE 8
+#define TFM_LINEAR_TILE 4
 #endif
 
 /* dtype id of the weight: a program a type, so that only the types of a model are compiled */
@@ -42,7 +42,7 @@ TFM_INLINE void tfm_linear_q4(__global const uchar *panel, const int affine,
 #pragma unroll
         for (uint t = 0; t < tile; t++)
             low[t] = high[t] = 0.0f;
-#pragma unroll
+#pragma unroll 1 /* four times the code would compile longer and run no faster */
         for (uint j = 0; j < 4; j++) {
             const uint16 q = vload16(j, quants);
 #pragma unroll
@@ -78,7 +78,7 @@ TFM_INLINE void tfm_linear_q8(__global const uchar *panel, __global const float 
 #pragma unroll
         for (uint t = 0; t < tile; t++)
             even[t] = odd[t] = 0.0f;
-#pragma unroll
+#pragma unroll 1
         for (uint j = 0; j < 8; j++) {
             const int16 q = vload16(j, quants);
 #pragma unroll
@@ -208,8 +208,6 @@ TFM_INLINE void tfm_linear(const uint type, __global const uchar *x, __global co
     for (; p < end; p++) {
         __global const uchar *panel = weight + p * bytes;
         uint row = 0;
-        for (; n - row > 6; row += min(n - row, 8u)) /* 5 and 6 are cheaper as 4 + 1 and 4 + 2 */
-            tfm_linear_rows(type, panel, in, sums, bias, out, p, row, n, 8, s);
         for (; n - row > 2; row += min(n - row, 4u))
             tfm_linear_rows(type, panel, in, sums, bias, out, p, row, n, 4, s);
         if (n - row == 2)

@@ -63,6 +63,7 @@ struct tfm_step {
     tfm_u32 bidirectional, window;   /* attention: as the attributes */
     tfm_u32 span;                    /* attention: M of rel_bucket [2 M + 1] */
     tfm_u32 splits;                  /* attention: splits that the workspace has room for */
+    tfm_u32 split;                   /* attention: 1 = keep the splits for merge */
     tfm_u32 scratch;                 /* floats of workspace that a part has for itself */
     tfm_f32 eps, scale, softcap;
 };

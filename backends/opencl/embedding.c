@@ -17,7 +17,7 @@ static int supports(const struct tfm__cl_device *d, const struct tfm_node *node,
 static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *node)
 {
     struct tfm__cl_launch launch = {
-        .kernel = {"embedding.cl", "tfm_run_embedding", NULL},
+        .kernel = {NULL, "tfm_run_embedding", NULL},
         .step = tfm__cl_step(node),
         .n_operands = 3,
         .operands = {tfm__cl_operand_of(p, node->inputs[0], TFM__CL_PANELS),

@@ -148,17 +148,50 @@ enum tfm_status tfm__cl_gemm_prove(struct tfm__cl_device *d, int *right, struct 
 
 /* ---- parameters ---- */
 
+/* CLBlast compiles all kernels of a routine, although matrices of whole tiles need none but Xgemm. These
+ * parameters are right as well, and make the others small. */
+static const struct small {
+    const char *kernel;
+    size_t n;
+    const char *names[10];
+    size_t values[10];
+} small[] = {
+    {"Copy", 4, {"COPY_DIMX", "COPY_DIMY", "COPY_VW", "COPY_WPT"}, {8, 8, 1, 1}},
+    {"Pad", 4, {"PAD_DIMX", "PAD_DIMY", "PAD_WPTX", "PAD_WPTY"}, {8, 8, 1, 1}},
+    {"Transpose", 4, {"TRA_DIM", "TRA_PAD", "TRA_SHUFFLE", "TRA_WPT"}, {4, 0, 0, 1}},
+    {"Padtranspose", 3, {"PADTRA_PAD", "PADTRA_TILE", "PADTRA_WPT"}, {0, 4, 1}},
+    {"XgemmDirect",
+     10,
+     {"KWID", "MDIMAD", "MDIMCD", "NDIMBD", "NDIMCD", "PADA", "PADB", "VWMD", "VWND", "WGD"},
+     {1, 1, 1, 1, 1, 0, 0, 1, 1, 1}},
+};
+
+static int override(struct tfm__cl_device *d, const char *kernel, size_t n, const char *const *name,
+                    const size_t *values)
+{
+    return CLBlastOverrideParameters(d->id, kernel, CLBlastPrecisionSingle, n, (const char **)name,
+                                     values) == CLBlastSuccess;
+}
+
 int tfm__cl_gemm_set(struct tfm__cl_device *d, const size_t *values)
 {
     /* the direct kernel, which CLBlast prefers for small sizes, is slow on CPUs: never take it */
-    const char *routine = "XGEMM_MIN_INDIRECT_SIZE";
+    const char *const routine = "XGEMM_MIN_INDIRECT_SIZE";
     const size_t one = 1;
-    const CLBlastPrecision single = CLBlastPrecisionSingle;
 
-    return CLBlastOverrideParameters(d->id, "GemmRoutine", single, 1, &routine, &one) ==
-               CLBlastSuccess &&
-           CLBlastOverrideParameters(d->id, "Xgemm", single, TFM__CL_GEMM_PARAMETERS, names,
-                                     values) == CLBlastSuccess;
+    for (size_t i = 0; i < sizeof small / sizeof *small; i++)
+        (void) override(d, small[i].kernel, small[i].n, small[i].names, small[i].values);
+    return override(d, "GemmRoutine", 1, &routine, &one) &&
+           override(d, "Xgemm", TFM__CL_GEMM_PARAMETERS, names, values);
+}
+
+void tfm__cl_gemm_choose(struct tfm__cl_device *d)
+{
+    pthread_mutex_lock(&d->gemm_lock);
+    if (!d->gemm_chosen && d->kind == TFM_DEVICE_CPU)
+        (void)tfm__cl_gemm_set(d, cpu);
+    d->gemm_chosen = 1;
+    pthread_mutex_unlock(&d->gemm_lock);
 }
 
 static void tell(const struct tfm__cl_device *d, const char *what)
@@ -178,6 +211,7 @@ static enum tfm_status prepare(struct tfm__cl_device *d, struct tfm_error *err)
             return TFM_STATUS_OK;
         tell(d, own.text[0] ? own.text : "the CPU parameters compute wrong values");
         (void)tfm__cl_gemm_set(d, safe);
+        d->gemm_own_temp = 1; /* a plan has measured its scratch for the others */
     }
     const enum tfm_status status = tfm__cl_gemm_prove(d, &right, err);
     if (status == TFM_STATUS_OK && !right)
@@ -210,8 +244,8 @@ void tfm__cl_gemm_forget(void)
 enum tfm_status tfm__cl_gemm(struct tfm__cl_exec *e, size_t m, size_t n, size_t k,
                              struct tfm_error *err)
 {
-    const CLBlastStatusCode code =
-        sgemm(&e->queue, e->gemm_x, e->gemm_weight, e->gemm_product, e->gemm_temp, m, n, k);
+    const CLBlastStatusCode code = sgemm(&e->queue, e->gemm_x, e->gemm_weight, e->gemm_product,
+                                         e->device->gemm_own_temp ? NULL : e->gemm_temp, m, n, k);
 
     if (code != CLBlastSuccess)
         return fail(e->device->host, err, "CLBlastSgemm", code);

@@ -6,7 +6,7 @@ enum { COST = 8 }; /* of an element: exp and a division */
 
 static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *node)
 {
-    return tfm__cl_elementwise_plan(p, node, (struct tfm__cl_kernel){"glu.cl", "tfm_run_glu", NULL},
+    return tfm__cl_elementwise_plan(p, node, (struct tfm__cl_kernel){NULL, "tfm_run_glu", NULL},
                                     COST);
 }
 

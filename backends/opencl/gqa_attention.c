@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * gqa_attention: the launches attend, and for a long context with few rows split and merge instead of
- * attend (kernels/gqa_attention.cl); both ways give the same bits. Before them append, if there are
+ * gqa_attention: the launch attend, or for a long context with few rows split, which is attend in parts
+ * that are kept, and merge (kernels/gqa_attention.cl); both ways give the same bits. Before them append, if there are
  * caches. */
 #include <math.h>
 
@@ -34,7 +34,7 @@ static int is_general(const struct tfm_node *node)
 
 static struct tfm__cl_kernel kernel(const struct tfm_node *node, const char *name)
 {
-    return (struct tfm__cl_kernel){"gqa_attention_split.cl", name,
+    return (struct tfm__cl_kernel){"gqa_attention.cl", name,
                                    is_general(node) ? "-DTFM_ATTENTION_GENERAL=1" : NULL};
 }
 
@@ -123,14 +123,16 @@ static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *no
     const struct tfm__cl_operand scratch = tfm__cl_operand_workspace(0);
     const struct tfm__cl_operand partial = tfm__cl_operand_workspace(s.scratch_bytes);
     const uint64_t row = (uint64_t)tfm_tensor_row_elements(q);
+    struct tfm_step keeping = step;
+    keeping.split = 1;
     const struct tfm__cl_launch launches[LAUNCHES] = {
         [ATTEND] = {kernel(node, "tfm_run_gqa_attention_attend"),
                     step,
                     7,
                     {query, y, k_cache, v_cache, scratch, bias, bucket},
                     row},
-        [SPLIT] = {kernel(node, "tfm_run_gqa_attention_split"),
-                   step,
+        [SPLIT] = {kernel(node, "tfm_run_gqa_attention_attend"),
+                   keeping,
                    7,
                    {query, partial, k_cache, v_cache, scratch, bias, bucket},
                    row},
@@ -184,4 +186,5 @@ static enum tfm_status run(struct tfm__cl_exec *e, const struct tfm__cl_node *no
     return status;
 }
 
-const struct tfm__cl_op tfm__cl_op_gqa_attention = {.supports = supports, .plan = plan, .run = run};
+const struct tfm__cl_op tfm__cl_op_gqa_attention = {
+    .supports = supports, .plan = plan, .run = run, .alone = 1};

@@ -47,7 +47,8 @@ struct tfm__cl_device {
     char name[128], platform[128], driver[64];
 
     pthread_mutex_t gemm_lock;
-    int gemm_ready; /* under the lock: overrides applied and proved, kernels compiled */
+    int gemm_chosen, gemm_ready; /* under the lock: overrides applied; proved, kernels compiled */
+    int gemm_own_temp;           /* set before ready: CLBlast makes its scratch itself */
 };
 
 /* Usable devices of all platforms in flat order, at most `max`. `remark` [size] gets what was skipped
@@ -80,8 +81,9 @@ struct tfm__cl_sources;
 enum tfm_status tfm__cl_sources_open(const struct tfm_host *host, struct tfm__cl_sources **sources,
                                      struct tfm_error *err);
 void tfm__cl_sources_close(struct tfm__cl_sources *sources);
-/* What the program of `file` is compiled from, for clCreateProgramWithSource. Free `strings` with
- * host->free; the texts are the sources' own. */
+/* What the program of `file` is compiled from, for clCreateProgramWithSource; NULL = the common program,
+ * all files of ops that want no program of their own. Free `strings` with host->free; the texts are the
+ * sources' own. */
 enum tfm_status tfm__cl_sources_gather(const struct tfm__cl_sources *sources, const char *file,
                                        const char ***strings, size_t *n, struct tfm_error *err);
 
@@ -92,14 +94,15 @@ enum {
     TFM__CL_ATTENTION_SPLIT = 512,
 };
 
-/* A kernel: the file in kernels/ whose program it is in, its name, and options of that program beside
- * the common ones, NULL = none. */
+/* A kernel: the file in kernels/ whose program it is in, NULL = the common program; its name; options of
+ * that program beside the usual ones, NULL = none. Even a program that a driver has cached costs time,
+ * and one that is compiled costs by its length: what compiles quickly is one program, what compiles
+ * slowly or in variants has its own. */
 struct tfm__cl_kernel {
     const char *file, *name, *options;
 };
 
-/* Reads the sources of all kernels and builds one program, so that a compiler that does not work is
- * told when the device is opened. IO: TFM_KERNEL_PATH lacks a file; BUILD: as below. */
+/* Reads the sources of all kernels and builds the common program. IO: TFM_KERNEL_PATH lacks a file; BUILD: as below. */
 enum tfm_status tfm__cl_programs_open(struct tfm__cl_device *device, struct tfm_error *err);
 void tfm__cl_programs_close(struct tfm__cl_device *device);
 
@@ -249,9 +252,12 @@ extern atomic_uint_fast64_t tfm__cl_sgemm_calls, tfm__cl_kernel_launches;
 /* Rows from which a linear goes through GEMM. */
 enum { TFM__CL_GEMM_ROWS = 48 };
 
-/* Applies and proves the overrides, once a device; compiles CLBlast's kernels. */
+/* Applies the overrides, once a device, so that a plan can measure. Compiles nothing. */
+void tfm__cl_gemm_choose(struct tfm__cl_device *device);
+/* Proves them, once a device, which compiles CLBlast's kernels: seconds, where no cache has them. So it
+ * waits for the first run that has many rows. */
 enum tfm_status tfm__cl_gemm_prepare(struct tfm__cl_device *device, struct tfm_error *err);
-/* The two steps of it. set: values of CLBlast's Xgemm parameters, as in gemm.c; 0 = refused.
+/* The two steps. set: values of CLBlast's Xgemm parameters, as in gemm.c; 0 = refused.
  * prove: one GEMM whose result is known; *right = 1 when it came out exactly so. */
 enum { TFM__CL_GEMM_PARAMETERS = 16 };
 int tfm__cl_gemm_set(struct tfm__cl_device *device, const size_t *values);
@@ -275,10 +281,12 @@ struct tfm__cl_op {
                     const struct tfm_capacity *capacity, char *reason, size_t size);
     /* Appends the node's launches. */
     enum tfm_status (*plan)(struct tfm__cl_planner *planner, const struct tfm_node *node);
-    /* Enqueues them; NULL = each once. With rows->n = 0 every launch is to be made (warm-up). */
+    /* Enqueues them; NULL = each once. With rows->n = 0 (warm-up) every launch is to be made, but for
+     * those that only a run of many rows makes. */
     enum tfm_status (*run)(struct tfm__cl_exec *exec, const struct tfm__cl_node *node,
                            const struct tfm_rows *rows, struct tfm_error *err);
     uint32_t panels; /* bit i: input i is wanted in panels, not raw */
+    int alone;       /* 1 = its kernels are in programs of their own */
 };
 
 /* Without holes: an op of ops.def that has no file here does not link. One that has no kernel yet is

@@ -17,7 +17,7 @@ static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *no
     const struct tfm_tensor *x = node->inputs[0];
     const struct tfm_tensor *beta = node->n_inputs > 2 ? node->inputs[2] : NULL;
     struct tfm__cl_launch launch = {
-        .kernel = {"layer_norm.cl", "tfm_run_layer_norm", NULL},
+        .kernel = {NULL, "tfm_run_layer_norm", NULL},
         .step = tfm__cl_step(node),
         .n_operands = 4,
         .operands = {tfm__cl_operand_of(p, x, TFM__CL_RAW),

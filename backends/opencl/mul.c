@@ -4,8 +4,7 @@
 
 static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *node)
 {
-    return tfm__cl_elementwise_plan(p, node, (struct tfm__cl_kernel){"mul.cl", "tfm_run_mul", NULL},
-                                    1);
+    return tfm__cl_elementwise_plan(p, node, (struct tfm__cl_kernel){NULL, "tfm_run_mul", NULL}, 1);
 }
 
 const struct tfm__cl_op tfm__cl_op_mul = {.supports = tfm__cl_elementwise_supports, .plan = plan};

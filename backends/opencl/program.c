@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The programs of a device: one for each file of kernels/ and set of options that a plan asks for, built
- * when the first one does. */
+ * The programs of a device: the common one, built when it is opened, and those for a file of kernels/ and
+ * a set of options that a plan asks for, built when the first one does. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 enum { LOG_SHOWN = 4096, OPTIONS = 256 };
 
 struct tfm__cl_built {
-    const char *file, *options; /* of the module's constants */
+    const char *file, *options; /* of the module's constants; either may be NULL */
     cl_program program;
     struct tfm__cl_built *next;
 };
@@ -94,10 +94,9 @@ done:
     return status;
 }
 
-static int is_program_of(const struct tfm__cl_built *b, const struct tfm__cl_kernel *kernel)
+static int same(const char *a, const char *b)
 {
-    return strcmp(b->file, kernel->file) == 0 &&
-           strcmp(b->options ? b->options : "", kernel->options ? kernel->options : "") == 0;
+    return a == b || (a && b && strcmp(a, b) == 0);
 }
 
 /* Under the lock. */
@@ -105,7 +104,7 @@ static enum tfm_status find_or_build(struct tfm__cl_device *d, const struct tfm_
                                      cl_program *program, struct tfm_error *err)
 {
     for (const struct tfm__cl_built *b = d->built; b; b = b->next) {
-        if (is_program_of(b, kernel)) {
+        if (same(b->file, kernel->file) && same(b->options, kernel->options)) {
             *program = b->program;
             return TFM_STATUS_OK;
         }
@@ -135,11 +134,11 @@ enum tfm_status tfm__cl_program_of(struct tfm__cl_device *d, const struct tfm__c
 
 enum tfm_status tfm__cl_programs_open(struct tfm__cl_device *d, struct tfm_error *err)
 {
-    const struct tfm__cl_kernel smallest = {"take_rows.cl", "tfm_run_take_rows", NULL};
+    const struct tfm__cl_kernel common = {NULL, NULL, NULL};
     cl_program program;
     const enum tfm_status status = tfm__cl_sources_open(d->host, &d->sources, err);
 
-    return status == TFM_STATUS_OK ? tfm__cl_program_of(d, &smallest, &program, err) : status;
+    return status == TFM_STATUS_OK ? tfm__cl_program_of(d, &common, &program, err) : status;
 }
 
 void tfm__cl_programs_close(struct tfm__cl_device *d)

@@ -14,7 +14,7 @@ static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *no
 {
     const struct tfm_tensor *x = node->inputs[0];
     struct tfm__cl_launch launch = {
-        .kernel = {"rms_norm.cl", "tfm_run_rms_norm", NULL},
+        .kernel = {NULL, "tfm_run_rms_norm", NULL},
         .step = tfm__cl_step(node),
         .n_operands = 3,
         .operands = {tfm__cl_operand_of(p, x, TFM__CL_RAW),

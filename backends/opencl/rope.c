@@ -22,7 +22,7 @@ static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *no
     const struct tfm_tensor *x = node->inputs[0], *table = node->inputs[2];
     const int heads_first = node->attrs.rope_layout == TFM_ROPE_HEADS_FIRST;
     struct tfm__cl_launch launch = {
-        .kernel = {"rope.cl", "tfm_run_rope", NULL},
+        .kernel = {NULL, "tfm_run_rope", NULL},
         .step = tfm__cl_step(node),
         .n_operands = 4,
         .operands = {tfm__cl_operand_of(p, x, TFM__CL_RAW),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The text of the kernels: embedded, or from the folder TFM_KERNEL_PATH, read once when a device is
- * opened. A program is a file of kernels/ behind the files that it includes. */
+ * opened. A program is one or more files of kernels/ behind those that they include. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -156,6 +156,21 @@ static void take_file(struct gathering *g, const char *name, size_t length)
         g->strings[g->n++] = file->lines[k];
 }
 
+static void take_common(struct gathering *g)
+{
+    static const char *const files[TFM_OP_LIMIT] = {
+#define TFM_OP(id, NAME, stem, in_min, in_max, outputs, rows, in_place, diff, nmse, minor) \
+    [TFM_OP_##NAME] = #stem ".cl",
+#include <tfm/ops.def>
+#undef TFM_OP
+    };
+
+    for (size_t i = 0; i < TFM_OP_LIMIT; i++) {
+        if (files[i] && !tfm__cl_op((enum tfm_op)i)->alone)
+            take_file(g, files[i], strlen(files[i]));
+    }
+}
+
 enum tfm_status tfm__cl_sources_gather(const struct tfm__cl_sources *sources, const char *file,
                                        const char ***strings, size_t *n, struct tfm_error *err)
 {
@@ -172,7 +187,10 @@ enum tfm_status tfm__cl_sources_gather(const struct tfm__cl_sources *sources, co
         return no_memory(host, err);
     }
     memset(g.taken, 0, sources->n);
-    take_file(&g, file, strlen(file));
+    if (file)
+        take_file(&g, file, strlen(file));
+    else
+        take_common(&g);
     host->free(g.taken);
     *strings = g.strings;
     *n = g.n;

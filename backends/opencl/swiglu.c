@@ -6,8 +6,8 @@ enum { COST = 8 }; /* of an element: exp and a division */
 
 static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *node)
 {
-    return tfm__cl_elementwise_plan(
-        p, node, (struct tfm__cl_kernel){"swiglu.cl", "tfm_run_swiglu", NULL}, COST);
+    return tfm__cl_elementwise_plan(p, node, (struct tfm__cl_kernel){NULL, "tfm_run_swiglu", NULL},
+                                    COST);
 }
 
 const struct tfm__cl_op tfm__cl_op_swiglu = {.supports = tfm__cl_elementwise_supports,

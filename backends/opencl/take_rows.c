@@ -21,7 +21,7 @@ static int supports(const struct tfm__cl_device *d, const struct tfm_node *node,
 static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *node)
 {
     struct tfm__cl_launch launch = {
-        .kernel = {"take_rows.cl", "tfm_run_take_rows", NULL},
+        .kernel = {NULL, "tfm_run_take_rows", NULL},
         .step = tfm__cl_step(node),
         .n_operands = 2,
         .operands = {tfm__cl_operand_of(p, node->inputs[0], TFM__CL_RAW),

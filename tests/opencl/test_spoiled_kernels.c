@@ -31,7 +31,7 @@ static const struct spoil {
     {"rms_norm.cl", "+ s->eps)", "+ s->eps) * 1.01f"},
     {"rope.cl", "tfm_store16(", "tfm_store16(0.25f + "},
     {"swiglu.cl", "tfm_store16(", "tfm_store16(0.25f + "},
-    {"gqa_attention.cl", "1.0f / mass", "1.01f / mass"},
+    {"gqa_attention_split.cl", "1.0f / mass", "1.01f / mass"},
 };
 enum { N_SPOILS = sizeof spoils / sizeof *spoils };
 
