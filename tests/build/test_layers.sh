@@ -10,7 +10,7 @@ trap 'rm -rf "$work"' EXIT
 
 # What a room may include, beside the headers of the C library: extended regular expressions.
 core_api='tfm/(attrs\.def|backend\.h|device\.h|dtype\.h|dtypes\.def|graph\.h|op\.h|ops\.def|plan\.h|status\.def|status\.h|uses\.def|weights\.h)'
-nn_api='tfm/(batch|init|nn|positions)\.h|tfm/nn_kinds\.def'
+nn_api='tfm/(batch|cache|init|nn|positions)\.h|tfm/nn_kinds\.def'
 plugin_api='tfm/(attrs\.def|backend\.h|dtype\.h|dtypes\.def|op\.h|ops\.def|status\.def|status\.h)'
 checked='lib/core/checked\.h'
 allowed() {
@@ -18,7 +18,8 @@ allowed() {
         lib/include/tfm/gguf.h | lib/include/tfm/llm.h | lib/include/tfm/model.h | \
             lib/include/tfm/sampler.h | lib/include/tfm/session.h | lib/include/tfm/tokenizer.h)
             echo 'tfm/.*' ;;
-        lib/include/tfm/tfm.h | lib/include/tfm/nn.h | lib/include/tfm/positions.h)
+        lib/include/tfm/tfm.h | lib/include/tfm/cache.h | lib/include/tfm/nn.h | \
+            lib/include/tfm/positions.h)
             echo "$core_api|$nn_api" ;;
         lib/include/tfm/backend.h) echo 'tfm/(attrs\.def|dtype\.h|dtypes\.def|op\.h|ops\.def|status\.def|status\.h)' ;;
         lib/include/tfm/*) echo "$core_api" ;;

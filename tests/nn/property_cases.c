@@ -351,6 +351,118 @@ START_TEST(packed_segments_equal_their_sequences_alone)
 }
 END_TEST
 
+/* ---- case A19: cells leave, twice before the next token, and once nothing ---- */
+
+static void drop(int64_t used, int64_t first, int64_t n, const struct tfm_nn_rope *rope,
+                 enum tfm_rope_style style)
+{
+    const struct tfm_nn_cache_drop what = {0, used, first, n, rope, style};
+    struct tfm_error err = {0};
+    ck_assert_msg(tfm_nn_cache_drop(net.exec, net.graph, "blk.0.attn", &what, &err) ==
+                      TFM_STATUS_OK,
+                  "%s", err.text);
+}
+
+START_TEST(shifts_add_up)
+{
+    enum { G = 2, HEAD = 4, CELL = G * HEAD };
+    const enum tfm_rope_style style = _i ? TFM_ROPE_HALVES : TFM_ROPE_ADJACENT;
+    const struct tfm_nn_rope rope = {.dims = HEAD};
+    struct tfm_nn_decoder config = small();
+    static float before[SLOTS * CELLS * CELL], after[SLOTS * CELLS * CELL];
+    double logits[9 * VOCAB], fresh[9 * VOCAB], want[CELL], got[CELL];
+    const int32_t kept[5] = {text()[0], text()[6], text()[7], 3, 9};
+
+    config.layers = 1;
+    config.rope_style = style;
+    open_stack(&config, 9);
+    /* the key of cell 7 and what rope makes of it at position 2: a token there, behind two others */
+    feed(text() + 5, 3, 0, 0, logits);
+    ck_assert_int_eq(tfm_exec_state_read(net.exec, "blk.0.attn.k_cache", after, sizeof after, NULL),
+                     TFM_STATUS_OK);
+    for (int i = 0; i < CELL; i++)
+        want[i] = (double)after[2 * CELL + i];
+    feed(text(), 8, 0, 0, logits);
+    drop(8, 0, 2, &rope, style);
+    drop(6, 0, 0, &rope, style);
+    drop(6, 0, 3, &rope, style);
+    ck_assert_int_eq(tfm_exec_state_read(net.exec, "blk.0.attn.k_cache", after, sizeof after, NULL),
+                     TFM_STATUS_OK);
+    for (int i = 0; i < CELL; i++)
+        got[i] = (double)after[2 * CELL + i];
+    net_compare(got, want, CELL, BOUND, "rope(k, 2)");
+    /* the tokens that stay, then others */
+    feed(kept + 3, 2, 3, 3, logits);
+    feed((const int32_t[]){text()[5], text()[6], text()[7], 3, 9}, 5, 0, 0, fresh);
+    net_compare(logits, fresh + 3 * VOCAB, 2 * VOCAB, BOUND, "after two shifts");
+
+    /* the first token stays, five behind it go */
+    feed(text(), 8, 0, 0, logits);
+    drop(8, 1, 5, &rope, style);
+    feed(kept + 3, 2, 3, 3, logits);
+    feed(kept, 5, 0, 0, fresh);
+    net_compare(logits, fresh + 3 * VOCAB, 2 * VOCAB, BOUND, "a gap in the middle");
+
+    /* nothing goes: not a bit changes */
+    ck_assert_int_eq(
+        tfm_exec_state_read(net.exec, "blk.0.attn.k_cache", before, sizeof before, NULL),
+        TFM_STATUS_OK);
+    drop(5, 2, 0, &rope, style);
+    ck_assert_int_eq(tfm_exec_state_read(net.exec, "blk.0.attn.k_cache", after, sizeof after, NULL),
+                     TFM_STATUS_OK);
+    ck_assert_mem_eq(after, before, sizeof after);
+}
+END_TEST
+
+START_TEST(shifts_that_do_not_fit)
+{
+    static const struct tfm_nn_rope odd = {.dims = 3}, wide = {.dims = 6};
+    static const struct {
+        const char *layer;
+        struct tfm_nn_cache_drop drop;
+        enum tfm_status status;
+        const char *words[2];
+    } rows[] = {
+        {"blk.9.attn", {0, 4, 0, 1, NULL, 0}, TFM_STATUS_NOT_FOUND, {"blk.9.attn", "k_cache"}},
+        {"blk.0.attn", {SLOTS, 4, 0, 1, NULL, 0}, TFM_STATUS_INVALID_ARGUMENT, {"slot 4", "has 4"}},
+        {"blk.0.attn", {-1, 4, 0, 1, NULL, 0}, TFM_STATUS_INVALID_ARGUMENT, {"slot -1", "has 4"}},
+        {"blk.0.attn",
+         {0, CELLS + 1, 0, 1, NULL, 0},
+         TFM_STATUS_INVALID_ARGUMENT,
+         {"81 cells", "holds 80"}},
+        {"blk.0.attn",
+         {0, 4, 3, 2, NULL, 0},
+         TFM_STATUS_INVALID_ARGUMENT,
+         {"2 cells from 3", "4 are in use"}},
+        {"blk.0.attn",
+         {0, 4, -1, 2, NULL, 0},
+         TFM_STATUS_INVALID_ARGUMENT,
+         {"2 cells from -1", "4 are"}},
+        {"blk.0.attn",
+         {0, 4, 0, -2, NULL, 0},
+         TFM_STATUS_INVALID_ARGUMENT,
+         {"-2 cells from 0", "4 are"}},
+        {"blk.0.attn",
+         {0, 4, INT64_MAX, INT64_MAX, NULL, 0},
+         TFM_STATUS_INVALID_ARGUMENT,
+         {"9223372036854775807 cells", "4 are in use"}},
+        {"blk.0.attn",
+         {0, 4, 0, 1, &wide, 0},
+         TFM_STATUS_INVALID_ARGUMENT,
+         {"6 elements", "have 4"}},
+        {"blk.0.attn", {0, 4, 0, 1, &odd, 0}, TFM_STATUS_INVALID_ARGUMENT, {"dims is 3", "even"}},
+    };
+    const struct tfm_nn_decoder config = small();
+    struct tfm_error err = {0};
+
+    open_stack(&config, 4);
+    ck_assert_int_eq(tfm_nn_cache_drop(net.exec, net.graph, rows[_i].layer, &rows[_i].drop, &err),
+                     rows[_i].status);
+    for (int i = 0; i < 2; i++)
+        ck_assert_msg(strstr(err.text, rows[_i].words[i]) != NULL, "%s", err.text);
+}
+END_TEST
+
 /* ---- case A13: a learned table, row p = p ---- */
 
 START_TEST(learned_positions_go_on_with_a_cache)
@@ -402,6 +514,8 @@ static Suite *make(void)
     tcase_add_loop_test(tcase, gqa_is_mha_with_repeated_heads, 0, 4);
     tcase_add_loop_test(tcase, padded_batch_equals_its_sequences_alone, 0, 2 * KINDS);
     tcase_add_loop_test(tcase, packed_segments_equal_their_sequences_alone, 0, 2);
+    tcase_add_loop_test(tcase, shifts_add_up, 0, 2);
+    tcase_add_loop_test(tcase, shifts_that_do_not_fit, 0, 10);
     tcase_add_test(tcase, learned_positions_go_on_with_a_cache);
     return suite;
 }

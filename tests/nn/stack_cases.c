@@ -78,7 +78,8 @@ static void check(const struct tfm_nn_decoder *config, const char *what)
     net_end(&net);
 }
 
-/* Every combination, a block and a kind of positions in each test. */
+/* Every combination, a block and a kind of positions in each test; on other backends than the reference
+ * every fifth, which still pairs each kind with each other. */
 START_TEST(any_norm_any_ffn_any_positions)
 {
     const int block = _i / POSITIONS, position = _i % POSITIONS;
@@ -87,6 +88,8 @@ START_TEST(any_norm_any_ffn_any_positions)
         for (int ffn = 0; ffn < FFNS; ffn++) {
             struct tfm_nn_decoder config = small();
             char what[80];
+            if (strcmp(net_backend(), "reference") && (block + 2 * position + norm + ffn) % 5)
+                continue;
             config.block = (enum tfm_nn_block_kind)block;
             config.position = (enum tfm_nn_position_kind)position;
             config.norm = (enum tfm_nn_norm_kind)norm;

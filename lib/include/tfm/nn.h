@@ -9,6 +9,7 @@
 #define TFM_NN_H
 
 #include <tfm/batch.h>
+#include <tfm/cache.h>
 #include <tfm/graph.h>
 #include <tfm/init.h>
 #include <tfm/positions.h>
