@@ -81,7 +81,7 @@ static int print_markdown(const struct tfm__limits *limits, const struct measure
            "|---|---|---|---|---|---:|---:|---:|---:|---:|\n");
     for (size_t i = 0; i < n; i++) {
         const struct measured *m = &rows[i];
-        struct tfm__bench_text text;
+        struct tfm__bench_text text = {"", ""};
         tfm__bench_describe(m->c, &text);
         printf("| %s | %s | %s | %s | %s | ", text.op, tfm_dtype_name(m->c->dtype),
                tfm_dtype_name(m->c->weight), text.shape, m->backend);
@@ -93,7 +93,7 @@ static int print_markdown(const struct tfm__limits *limits, const struct measure
                    100 * share(1e9 * m->operations / m->ns, limits->fma));
     }
     for (size_t i = 0; i < n; i++) {
-        struct tfm__bench_text text;
+        struct tfm__bench_text text = {"", ""};
         tfm__bench_describe(rows[i].c, &text);
         if (rows[i].refusal[0])
             printf("\n%s %s on %s: %s\n", text.op, text.shape, rows[i].backend, rows[i].refusal);
@@ -103,7 +103,7 @@ static int print_markdown(const struct tfm__limits *limits, const struct measure
 
 static json_t *make_row(const struct tfm__limits *limits, const struct measured *m)
 {
-    struct tfm__bench_text text;
+    struct tfm__bench_text text = {"", ""};
     tfm__bench_describe(m->c, &text);
     json_t *row =
         json_pack("{s:s, s:s, s:s, s:s, s:I, s:s}", "op", text.op, "dtype",

@@ -25,7 +25,7 @@ static const double pass_seconds = 0.05;
  * Returns something that depends on every operation, so that none can be left out. */
 static inline __attribute__((always_inline)) float multiply_add(size_t rounds, int chains)
 {
-    lanes a[MOST_CHAINS], b, c;
+    lanes a[MOST_CHAINS], b = {0}, c = {0};
     float sum = 0;
 
     for (int i = 0; i < LANES; i++) {
