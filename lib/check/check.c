@@ -99,6 +99,7 @@ static void on_measured(struct parent *p, char **f)
 static void on_error(struct parent *p, char **f)
 {
     p->broken = 1;
+    p->name[0] = '\0';
     tfm_error_set(p->err, TFM_STATUS_BACKEND, "%s", f[1]);
 }
 
@@ -179,7 +180,7 @@ static int listen_to(struct parent *p, int from)
 
 static void start_child(const struct parent *p, int to)
 {
-    struct tfm__report report = {.done = p->done};
+    struct tfm__report report = {.done = p->done, .failed = p->summary->failed};
 
     /* what a driver prints is no part of the result */
     dup2(STDERR_FILENO, STDOUT_FILENO);
@@ -243,6 +244,8 @@ static enum tfm_status run_child(struct parent *p)
         p->ended = 1; /* what comes next would end there again */
     }
     finish(p, 0, why);
+    if (p->done == 1) /* not even loaded: no other child will come further */
+        p->ended = 1;
     return TFM_STATUS_OK;
 }
 

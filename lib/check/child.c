@@ -109,6 +109,10 @@ static void run_ops(struct tfm__report *report, const struct tfm__drive_backend 
     tfm__report_note(report, "failing allocations: the host's alloc while a device or a plan is "
                              "opened, and the alloc slot asked for too much; what a backend takes "
                              "elsewhere (malloc, a driver) was not made to fail");
+    if (report->failed > 0) {
+        tfm__report_note(report, "no times: what is wrong has no speed");
+        return;
+    }
     for (int op = 0; op < TFM_OP_LIMIT; op++) {
         if (tfm__check_op((enum tfm_op)op) &&
             (!only || strcmp(only, tfm_op_name((enum tfm_op)op)) == 0))
@@ -164,34 +168,48 @@ static enum tfm_status make_registry(const struct tfm__check_options *options,
     return status;
 }
 
-/* The case "load": what the registry says of the file. */
-static const struct tfm_backend_row *load(const struct tfm__check_options *options,
-                                          struct tfm_registry *registry, size_t name,
+/* Why a name leads nowhere: the registry knows best what was meant. */
+static void fail_name(const struct tfm__check_options *options, struct tfm_registry *registry,
+                      struct tfm__report *report)
+{
+    struct tfm_device *devices[2];
+    struct tfm_error err = {0};
+    size_t n = 0;
+
+    if (tfm_devices_open(registry, options->subject, 1, devices, 2, &n, &err) != TFM_STATUS_OK)
+        fail(report, "%s", err.text);
+    else
+        fail(report, "one backend at a time can be checked, not '%s'", options->subject);
+    while (n > 0)
+        tfm_device_release(devices[--n]);
+}
+
+/* The first case: begun before anything of the file runs. NULL = there is nothing to check. */
+static const struct tfm_backend_row *load(const struct tfm__check_options *options, size_t name,
+                                          struct tfm_registry **registry,
                                           struct tfm__report *report)
 {
-    const struct tfm_backend_row *row = find_row(registry, options->subject, name);
+    const int begun = tfm__report_begin(report, "device", "load and probe %s", options->subject);
     struct tfm_error err = {0};
 
-    if (!row && !is_file(options->subject)) {
-        struct tfm_device *devices[2];
-        size_t n = 0;
-        /* the registry knows best what was meant, and why it is not there */
-        if (tfm_devices_open(registry, options->subject, 1, devices, 2, &n, &err) != TFM_STATUS_OK)
-            fail(report, "%s", err.text);
-        else
-            fail(report, "one backend at a time can be checked, not '%s'", options->subject);
-        while (n > 0)
-            tfm_device_release(devices[--n]);
+    if (make_registry(options, registry, &err) != TFM_STATUS_OK) {
+        fail(report, "%s", err.text);
         return NULL;
     }
-    if (tfm__report_begin(report, "device", "load %s", row ? row->file : options->subject)) {
-        if (!row)
-            tfm_error_set(&err, TFM_STATUS_PLUGIN, "there is no such file");
-        else if (row->status == TFM_STATUS_PLUGIN)
-            tfm_error_set(&err, TFM_STATUS_PLUGIN, "%s", row->reason);
-        tfm__report_end(report, &err);
+    const struct tfm_backend_row *row = find_row(*registry, options->subject, name);
+    if (!row && !is_file(options->subject)) {
+        fail_name(options, *registry, report);
+        return NULL;
     }
-    return row && row->status != TFM_STATUS_PLUGIN ? row : NULL;
+    if (!row)
+        tfm_error_set(&err, TFM_STATUS_PLUGIN, "there is no such file");
+    else if (row->status == TFM_STATUS_PLUGIN)
+        tfm_error_set(&err, TFM_STATUS_PLUGIN, "%s", row->reason);
+    if (begun)
+        tfm__report_end(report, &err);
+    if (err.status == TFM_STATUS_OK && row->status != TFM_STATUS_OK)
+        fail(report, "%s cannot be used here: %s", row->name, row->reason);
+    return err.status == TFM_STATUS_OK && row->status == TFM_STATUS_OK ? row : NULL;
 }
 
 void tfm__check_child(const struct tfm__check_options *options, struct tfm__report *report)
@@ -201,19 +219,10 @@ void tfm__check_child(const struct tfm__check_options *options, struct tfm__repo
     struct tfm_registry *registry = NULL;
     struct tfm_backend table;
     struct tfm__subject subject = {.table = &table};
-    struct tfm_error err = {0};
 
-    if (make_registry(options, &registry, &err) != TFM_STATUS_OK) {
-        fail(report, "%s", err.text);
-        goto done;
-    }
-    const struct tfm_backend_row *row = load(options, registry, name, report);
+    const struct tfm_backend_row *row = load(options, name, &registry, report);
     if (!row)
         goto done;
-    if (row->status != TFM_STATUS_OK) {
-        fail(report, "%s cannot be used here: %s", row->name, row->reason);
-        goto done;
-    }
     subject.probe = *row->probe;
     const int index = choose_device(&subject.probe, colon ? colon + 1 : NULL);
     if (index < 0) {

@@ -16,7 +16,7 @@ static const struct tfm_node *node_of(const struct tfm__sample *sample)
 int tfm__check_asks(const struct tfm__drive_backend *backend, const struct tfm__sample *sample,
                     char *reason, size_t size)
 {
-    char unused[256];
+    char unused[256] = "";
 
     if (sample->err.status != TFM_STATUS_OK ||
         !tfm_node_is_known(backend->table->abi_minor, node_of(sample), reason ? reason : unused,

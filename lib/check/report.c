@@ -42,6 +42,7 @@ void tfm__report_end(struct tfm__report *report, const struct tfm_error *err)
     const char *text = err->text[0] ? err->text : "it failed without a text";
 
     report->index++;
+    report->failed += err->status != TFM_STATUS_OK;
     if (err->status == TFM_STATUS_OK)
         put(report, TFM__RECORD_PASS, NULL, 0);
     else

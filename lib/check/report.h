@@ -12,8 +12,9 @@
 
 struct tfm__report {
     FILE *to;
-    uint64_t done;  /* cases that an earlier child has finished */
-    uint64_t index; /* of the next case */
+    uint64_t done;   /* cases that an earlier child has finished */
+    uint64_t index;  /* of the next case */
+    uint64_t failed; /* cases until now, of earlier children too */
 };
 
 /* First field of a record; the others: */
@@ -26,7 +27,7 @@ struct tfm__report {
 #define TFM__RECORD_LOG      "log"      /* text, a message of the backend */
 #define TFM__RECORD_MEASURE  "measure"  /* name, of what is measured next */
 #define TFM__RECORD_MEASURED "measured" /* op, node, rows, ns, GB/s, GFLOP/s */
-#define TFM__RECORD_ERROR    "error"    /* text: nothing could be checked */
+#define TFM__RECORD_ERROR    "error" /* text: nothing can be checked; the case that runs is none */
 #define TFM__RECORD_END      "end"
 
 /* 1 = run the case and call tfm__report_end; 0 = an earlier child has done it. `kind` is "device" or

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/check/compare.h"
+
 static int broken(const struct tfm__sample *sample)
 {
     return sample->err.status != TFM_STATUS_OK;
@@ -41,13 +43,12 @@ size_t tfm__sample_count(const struct tfm__sample *sample, const struct tfm_tens
                   : 0;
 }
 
-/* A number in [-1, 1) that depends on the seed alone (Steele et al., SplitMix64, 2014). */
-static double number(uint64_t seed)
+double tfm__sample_random(uint64_t seed)
 {
     uint64_t x = (seed + 1) * 0x9e3779b97f4a7c15u;
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return 2 * ((double)((x ^ (x >> 31)) >> 11) * 0x1p-53) - 1;
+    return (double)((x ^ (x >> 31)) >> 11) * 0x1p-53;
 }
 
 void tfm__sample_set(struct tfm__sample *sample, const struct tfm_tensor *tensor, size_t first,
@@ -72,7 +73,9 @@ void tfm__sample_fill(struct tfm__sample *sample, const struct tfm_tensor *tenso
         const size_t length = n - at < 256 ? n - at : 256;
         for (size_t i = 0; i < length; i++)
             values[i] =
-                size * number(seed * 1000003 + (uint64_t)tensor->id * 7919 + first + at + i);
+                size * (2 * tfm__sample_random(seed * 1000003 + (uint64_t)tensor->id * 7919 +
+                                               first + at + i) -
+                        1);
         tfm__sample_set(sample, tensor, first + at, length, values);
     }
 }
@@ -143,4 +146,50 @@ void tfm__sample_output(struct tfm__sample *sample, struct tfm_tensor *tensor)
     sample->output = adopt(sample, tensor);
     if (!broken(sample) && !tfm_graph_output(sample->graph, sample->output, "output"))
         tfm_graph_check(sample->graph, &sample->err);
+}
+
+/* ---- comparing ---- */
+
+static enum tfm_status compare_states(const struct tfm__sample *sample, struct tfm_error *err)
+{
+    for (uint32_t id = 0; id < tfm_graph_tensor_count(sample->graph); id++) {
+        const struct tfm_tensor *tensor = tfm_graph_tensor(sample->graph, id);
+        const unsigned char *got = sample->data[id], *want = sample->want[id];
+        const size_t bytes = tfm__drive_bytes(tensor, tensor->shape[0]);
+        if (tensor->kind != TFM_TENSOR_STATE)
+            continue;
+        for (size_t i = 0; i < bytes; i++) {
+            if (got[i] != want[i])
+                return tfm_error_set(err, TFM_STATUS_INTERNAL,
+                                     "state '%s' differs from that of the reference from byte %zu "
+                                     "of %zu on",
+                                     tensor->name, i, bytes);
+        }
+    }
+    return TFM_STATUS_OK;
+}
+
+enum tfm_status tfm__sample_compare(const struct tfm__sample *sample, const struct tfm_rows *rows,
+                                    struct tfm_error *err)
+{
+    const struct tfm_tensor *output = sample->output;
+    const size_t width = (size_t)tfm_tensor_row_elements(output);
+    const size_t n = (size_t)tfm_tensor_rows(output, rows) * width;
+    const struct tfm_node *node =
+        tfm_graph_node(sample->graph, tfm_graph_node_count(sample->graph) - 1);
+    const struct tfm__tolerance tolerance = {.dtype = output->dtype,
+                                             .nmse = tfm_op_info(node->op)->nmse,
+                                             .exact = sample->exact,
+                                             .width = width};
+    double *values = malloc((n ? 2 * n : 1) * sizeof *values);
+
+    if (!values)
+        return tfm_error_set(err, TFM_STATUS_NOMEM, "out of memory to compare %zu values", n);
+    tfm_dtype_to_f64(output->dtype, sample->data[output->id], 0, n, values);
+    tfm_dtype_to_f64(output->dtype, sample->want[output->id], 0, n, values + n);
+    enum tfm_status status = tfm__compare(&tolerance, values, values + n, n, err);
+    if (status == TFM_STATUS_OK)
+        status = compare_states(sample, err);
+    free(values);
+    return status;
 }

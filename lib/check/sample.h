@@ -50,13 +50,15 @@ void tfm__sample_output(struct tfm__sample *sample, struct tfm_tensor *tensor);
 size_t tfm__sample_count(const struct tfm__sample *sample, const struct tfm_tensor *tensor);
 void tfm__sample_set(struct tfm__sample *sample, const struct tfm_tensor *tensor, size_t first,
                      size_t n, const double *values);
+/* A number in [0, 1) that depends on the seed alone (Steele et al., SplitMix64, 2014). */
+double tfm__sample_random(uint64_t seed);
 void tfm__sample_get(const struct tfm__sample *sample, const struct tfm_tensor *tensor, size_t i,
                      double *value);
 /* Pseudo-random values in [-size, size) of elements first..first + n. */
 void tfm__sample_fill(struct tfm__sample *sample, const struct tfm_tensor *tensor, uint64_t seed,
                       size_t first, size_t n, double size);
 
-/* ---- comparing (compare.c) ---- */
+/* ---- comparing ---- */
 
 /* Output and states of a run against sample->want. INTERNAL with what is wrong and where: which values,
  * in which columns. */

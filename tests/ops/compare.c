@@ -1,110 +1,33 @@
 /* SPDX-License-Identifier: MIT
- * How near a result must be, and the sweep over row counts, offsets and memory that every row-wise op
- * goes through. */
+ * Results beside what they must be, and the sweep over row counts, offsets and memory that every row-wise
+ * op goes through. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/check/compare.h"
 #include "tests/ops/trial.h"
-
-/* Largest relative error of one rounding, and half the smallest step near zero. */
-static const struct {
-    double half_ulp, tiny;
-} rounding[TFM_DTYPE_COUNT] = {
-    [TFM_DTYPE_F32] = {0x1p-24, 0x1p-150},
-    [TFM_DTYPE_F16] = {0x1p-11, 0x1p-25},
-    [TFM_DTYPE_BF16] = {0x1p-8, 0x1p-134},
-    [TFM_DTYPE_F64] = {0x1p-53, 0},
-};
-
-static double root_mean_square(const double *values, size_t n)
-{
-    double sum = 0;
-    size_t finite = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        if (isfinite(values[i])) {
-            sum += values[i] * values[i];
-            finite++;
-        }
-    }
-    return finite ? sqrt(sum / (double)finite) : 0;
-}
-
-/* Distance of two neighbours of a narrow dtype around a value. */
-static double ulp_of(enum tfm_dtype dtype, double value)
-{
-    const int bits = dtype == TFM_DTYPE_F16 ? 10 : 7, lowest = dtype == TFM_DTYPE_F16 ? -14 : -126;
-    const int exponent = value != 0 && isfinite(value) ? ilogb(value) : lowest;
-
-    return ldexp(1, (exponent < lowest ? lowest : exponent) - bits);
-}
-
-/* To nearest even, by arithmetic: the library's own conversion is no witness of itself. */
-static double rounded(enum tfm_dtype dtype, double value)
-{
-    const double ulp = ulp_of(dtype, value), largest = dtype == TFM_DTYPE_F16 ? 65504 : 0x1.fep127;
-    const double multiple = rint(value / ulp) * ulp;
-
-    return fabs(multiple) <= largest ? multiple : copysign(INFINITY, value);
-}
-
-/* The bits of `want` rounded once; near a tie either neighbour. */
-static int is_rounded(enum tfm_dtype dtype, double got, double want, double rms)
-{
-    const double slack = 1e-3 * ulp_of(dtype, want) + (trial_is_reference() ? 0 : 2.5e-7 * rms);
-
-    return got >= rounded(dtype, want - slack) && got <= rounded(dtype, want + slack);
-}
-
-/* Of one value: a wrong one must not hide in the mean of many. */
-static double allowance(const struct trial *trial, double want, double rms)
-{
-    const double half_ulp = rounding[trial->output->dtype].half_ulp;
-    const double tiny = rounding[trial->output->dtype].tiny;
-
-    if (trial->exact)
-        return 0;
-    if (trial_is_reference()) /* sums in double, one rounding */
-        return 1.0001 * half_ulp * fabs(want) + tiny + 1e-12 * rms;
-    if (trial->row_tolerance > 0 && trial->output->dtype == TFM_DTYPE_F32)
-        return trial->row_tolerance * fmax(fabs(want), rms);
-    return (2e-4 + 2 * half_ulp) * fabs(want) + 2 * tiny + 2e-4 * rms;
-}
 
 void trial_compare(const struct trial *trial, const double *want, size_t n)
 {
+    const struct tfm_tensor *output = trial->output;
     const struct tfm_node *node =
         tfm_graph_node(trial->graph, tfm_graph_node_count(trial->graph) - 1);
-    const enum tfm_dtype dtype = trial->output->dtype;
-    const double bound = tfm_op_info(node->op)->nmse, rms = root_mean_square(want, n);
-    const int narrow = dtype == TFM_DTYPE_F16 || dtype == TFM_DTYPE_BF16;
-    const size_t width = (size_t)trial->output->shape[trial->output->rank - 1];
+    const struct tfm__tolerance tolerance = {.dtype = output->dtype,
+                                             .nmse = tfm_op_info(node->op)->nmse,
+                                             .exact = trial->exact,
+                                             .in_double = trial_is_reference(),
+                                             .unrounded = 1,
+                                             .row_tolerance = trial->row_tolerance,
+                                             .row = (size_t)output->shape[output->rank - 1],
+                                             .width = (size_t)tfm_tensor_row_elements(output)};
     double *got = calloc(n ? n : 1, sizeof *got);
-    double error = 0, scale = rms;
+    struct tfm_error err = {0};
 
     ck_assert_ptr_nonnull(got);
-    trial_get(trial, trial->output, 0, n, got);
-    for (size_t i = 0; i < n; i++) {
-        if (trial->row_tolerance > 0 && i % width == 0)
-            scale = root_mean_square(want + i, width);
-        const int same = got[i] == want[i] || (isnan(got[i]) && isnan(want[i]));
-        /* a NaN in one of them is not <= */
-        const int near = narrow && !trial->exact
-                             ? is_rounded(dtype, got[i], want[i], rms)
-                             : fabs(got[i] - want[i]) <= allowance(trial, want[i], scale);
-        if (!same && !near) /* an assertion of Check costs a system call, also when it holds */
-            ck_abort_msg("%s: value %zu is %.17g instead of %.17g", trial->what, i, got[i],
-                         want[i]);
-        if (!same)
-            error += (got[i] - want[i]) * (got[i] - want[i]);
-    }
-    /* a narrow output adds the error of its own rounding */
-    const double half_ulp = rounding[dtype].half_ulp;
-    const double most =
-        trial->exact || bound == 0 ? 0 : bound + (dtype == TFM_DTYPE_F32 ? 0 : half_ulp * half_ulp);
-    const double nmse = rms > 0 ? error / (rms * rms * (double)n) : error;
-    ck_assert_msg(nmse <= most, "%s: nmse %g over %g", trial->what, nmse, most);
+    trial_get(trial, output, 0, n, got);
+    if (tfm__compare(&tolerance, got, want, n, &err) != TFM_STATUS_OK)
+        ck_abort_msg("%s: %s", trial->what, err.text);
     free(got);
 }
 

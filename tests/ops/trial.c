@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/check/sample.h"
 #include "tests/ops/drive_backend.h"
 #include "tests/ops/trial.h"
 
@@ -107,10 +108,7 @@ size_t trial_count(const struct trial *trial, const struct tfm_tensor *tensor)
 
 double trial_random(uint64_t seed)
 {
-    uint64_t x = (seed + 1) * 0x9e3779b97f4a7c15u;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return (double)((x ^ (x >> 31)) >> 11) * 0x1p-53;
+    return tfm__sample_random(seed);
 }
 
 static void *allocate(const struct trial *trial, size_t n, size_t size)

@@ -43,6 +43,8 @@ static enum tfm_status wrong_probe(const struct tfm_host *host, const char *para
 {
     (void)host, (void)params, (void)err;
     memset(report, 0, sizeof *report);
+    if (fault == WRONG_probe)
+        *(volatile int *)NULL = 1;
     report->usable = 1;
     report->score = -1; /* only when it is named */
     report->n_devices = 1;

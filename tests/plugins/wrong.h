@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The faults of the wrong backends. TFM_WRONG(name, "what it does"): compiled with
- * -DWRONG_FAULT=NAME the module is wrong_<name>.so. */
+ * -DWRONG=name the module is wrong_<name>.so. */
 #ifndef TESTS_PLUGINS_WRONG_H
 #define TESTS_PLUGINS_WRONG_H
 
@@ -20,6 +20,7 @@
     TFM_WRONG(threads, "scratch memory is shared by all threads")              \
     TFM_WRONG(no_memory, "an allocation is not looked at before it is used")   \
     TFM_WRONG(crash, "no rows are a crash")                                    \
-    TFM_WRONG(exit, "the process is ended")
+    TFM_WRONG(exit, "the process is ended")                                    \
+    TFM_WRONG(probe, "probe is a crash")
 
 #endif

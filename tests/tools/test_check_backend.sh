@@ -25,6 +25,9 @@ grep -q "^# failing allocations: the host's alloc .* was not made to fail\$" "$o
 verdict $? 'the output says which allocations were made to fail'
 grep -q '^# gqa_attention  .*  [0-9]*  *[0-9.]*  *[0-9.]*$' "$out" && grep -q 'GB/s  *GFLOP/s$' "$out"
 verdict $? 'a table of times'
+call check-backend "$modules/wrong_ragged.so"
+grep -q '^# no times: what is wrong has no speed' "$out" && ! grep -q 'GFLOP/s' "$out"
+verdict $? 'no times of what is wrong'
 
 # wrong FAULT OPS TEXT: a failed case holds TEXT; those that fail are of OPS only
 wrong() {
@@ -54,7 +57,10 @@ wrong exit 'add|linear' 'linear .*: 31 rows: the process ended with exit code 3'
 wrong crash linear 'linear f32 weight \[3, 1\]: 65 rows: crashed: signal 11'
 grep -q '^# it crashed too often: the rest was left out' "$out"
 verdict $? 'wrong_crash: says that it gave up'
-wrong major load 'load .*wrong_major.so: built for backend ABI 7, this library has 1'
+wrong probe load 'load and probe .*wrong_probe.so: crashed: signal 11'
+test "$n" -eq 1
+verdict $? 'wrong_probe: nothing else is claimed'
+wrong major load 'load and probe .*wrong_major.so: built for backend ABI 7, this library has 1'
 
 call check-backend --op add "$modules/wrong_head_map.so"
 test $code -eq 0 && counts && grep -q '^ok .* - add f32' "$out" && ! grep -q ' - linear' "$out"
@@ -63,14 +69,18 @@ call check-backend --json --op add "$modules/wrong_past_end.so"
 test $code -eq 1 && test "$(json backend.name)" = wrong_past_end && test "$(json failed)" -gt 0 &&
     test $(($(json passed) + $(json failed))) -eq "$(json 'cases.#')" &&
     test $(($(json node_cases) + $(json device_cases))) -eq "$(json 'cases.#')" &&
-    test "$(json performance.0.op)" = add && json performance.0.gb_s >/dev/null &&
+    test "$(json 'performance.#')" -eq 0 &&
     test "$(json refused.0.op)" = add && test "$(json cases.0.passed)" = true
 verdict $? '--json'
+call check-backend --json --op add "$modules/wrong_nothing.so"
+test $code -eq 0 && test "$(json performance.0.op)" = add && json performance.0.gb_s >/dev/null &&
+    json performance.0.gflop_s >/dev/null && test "$(json performance.0.rows)" -gt 1
+verdict $? '--json: times'
 call check-backend --op rope "$modules/wrong_nothing.so"
 test $code -eq 1 && grep -q 'no node was run' "$err"
 verdict $? 'no case of a node is a failure'
 call check-backend "$modules/nowhere.so"
-test $code -eq 1 && grep -q '^not ok 1 - load .*nowhere.so: ' "$out"
+test $code -eq 1 && grep -q '^not ok 1 - load and probe .*nowhere.so: ' "$out"
 verdict $? 'a file that is not there'
 call check-backend referense
 failed_with 1 'did you mean "reference"'
