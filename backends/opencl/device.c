@@ -226,7 +226,7 @@ void tfm__cl_close(void *device)
 {
     struct tfm__cl_device *d = device;
 
-    if (d->gemm_chosen)
+    if (d->gemm_ready)
         tfm__cl_gemm_forget();
     tfm__cl_programs_close(d);
     if (d->queue)

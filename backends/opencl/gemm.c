@@ -166,8 +166,8 @@ static const struct small {
      {1, 1, 1, 1, 1, 0, 0, 1, 1, 1}},
 };
 
-static int override(struct tfm__cl_device *d, const char *kernel, size_t n, const char *const *name,
-                    const size_t *values)
+static int parameters_set(struct tfm__cl_device *d, const char *kernel, size_t n,
+                          const char *const *name, const size_t *values)
 {
     return CLBlastOverrideParameters(d->id, kernel, CLBlastPrecisionSingle, n, (const char **)name,
                                      values) == CLBlastSuccess;
@@ -180,18 +180,9 @@ int tfm__cl_gemm_set(struct tfm__cl_device *d, const size_t *values)
     const size_t one = 1;
 
     for (size_t i = 0; i < sizeof small / sizeof *small; i++)
-        (void) override(d, small[i].kernel, small[i].n, small[i].names, small[i].values);
-    return override(d, "GemmRoutine", 1, &routine, &one) &&
-           override(d, "Xgemm", TFM__CL_GEMM_PARAMETERS, names, values);
-}
-
-void tfm__cl_gemm_choose(struct tfm__cl_device *d)
-{
-    pthread_mutex_lock(&d->gemm_lock);
-    if (!d->gemm_chosen && d->kind == TFM_DEVICE_CPU)
-        (void)tfm__cl_gemm_set(d, cpu);
-    d->gemm_chosen = 1;
-    pthread_mutex_unlock(&d->gemm_lock);
+        (void)parameters_set(d, small[i].kernel, small[i].n, small[i].names, small[i].values);
+    return parameters_set(d, "GemmRoutine", 1, &routine, &one) &&
+           parameters_set(d, "Xgemm", TFM__CL_GEMM_PARAMETERS, names, values);
 }
 
 static void tell(const struct tfm__cl_device *d, const char *what)
@@ -211,7 +202,6 @@ static enum tfm_status prepare(struct tfm__cl_device *d, struct tfm_error *err)
             return TFM_STATUS_OK;
         tell(d, own.text[0] ? own.text : "the CPU parameters compute wrong values");
         (void)tfm__cl_gemm_set(d, safe);
-        d->gemm_own_temp = 1; /* a plan has measured its scratch for the others */
     }
     const enum tfm_status status = tfm__cl_gemm_prove(d, &right, err);
     if (status == TFM_STATUS_OK && !right)
@@ -244,8 +234,8 @@ void tfm__cl_gemm_forget(void)
 enum tfm_status tfm__cl_gemm(struct tfm__cl_exec *e, size_t m, size_t n, size_t k,
                              struct tfm_error *err)
 {
-    const CLBlastStatusCode code = sgemm(&e->queue, e->gemm_x, e->gemm_weight, e->gemm_product,
-                                         e->device->gemm_own_temp ? NULL : e->gemm_temp, m, n, k);
+    const CLBlastStatusCode code =
+        sgemm(&e->queue, e->gemm_x, e->gemm_weight, e->gemm_product, e->gemm_temp, m, n, k);
 
     if (code != CLBlastSuccess)
         return fail(e->device->host, err, "CLBlastSgemm", code);

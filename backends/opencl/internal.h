@@ -47,8 +47,7 @@ struct tfm__cl_device {
     char name[128], platform[128], driver[64];
 
     pthread_mutex_t gemm_lock;
-    int gemm_chosen, gemm_ready; /* under the lock: overrides applied; proved, kernels compiled */
-    int gemm_own_temp;           /* set before ready: CLBlast makes its scratch itself */
+    int gemm_ready; /* under the lock: overrides applied and proved, kernels compiled */
 };
 
 /* Usable devices of all platforms in flat order, at most `max`. `remark` [size] gets what was skipped
@@ -252,12 +251,9 @@ extern atomic_uint_fast64_t tfm__cl_sgemm_calls, tfm__cl_kernel_launches;
 /* Rows from which a linear goes through GEMM. */
 enum { TFM__CL_GEMM_ROWS = 48 };
 
-/* Applies the overrides, once a device, so that a plan can measure. Compiles nothing. */
-void tfm__cl_gemm_choose(struct tfm__cl_device *device);
-/* Proves them, once a device, which compiles CLBlast's kernels: seconds, where no cache has them. So it
- * waits for the first run that has many rows. */
+/* Applies and proves the overrides, once a device; compiles CLBlast's kernels. */
 enum tfm_status tfm__cl_gemm_prepare(struct tfm__cl_device *device, struct tfm_error *err);
-/* The two steps. set: values of CLBlast's Xgemm parameters, as in gemm.c; 0 = refused.
+/* The two steps of it. set: values of CLBlast's Xgemm parameters, as in gemm.c; 0 = refused.
  * prove: one GEMM whose result is known; *right = 1 when it came out exactly so. */
 enum { TFM__CL_GEMM_PARAMETERS = 16 };
 int tfm__cl_gemm_set(struct tfm__cl_device *device, const size_t *values);
@@ -281,8 +277,7 @@ struct tfm__cl_op {
                     const struct tfm_capacity *capacity, char *reason, size_t size);
     /* Appends the node's launches. */
     enum tfm_status (*plan)(struct tfm__cl_planner *planner, const struct tfm_node *node);
-    /* Enqueues them; NULL = each once. With rows->n = 0 (warm-up) every launch is to be made, but for
-     * those that only a run of many rows makes. */
+    /* Enqueues them; NULL = each once. With rows->n = 0 every launch is to be made (warm-up). */
     enum tfm_status (*run)(struct tfm__cl_exec *exec, const struct tfm__cl_node *node,
                            const struct tfm_rows *rows, struct tfm_error *err);
     uint32_t panels; /* bit i: input i is wanted in panels, not raw */

@@ -114,8 +114,7 @@ static enum tfm_status plan_sizes(struct tfm__cl_planner *p, struct shape *s)
     const size_t last = (s->panels - 1) % s->block + 1; /* panels of the last block */
     const size_t sizes[] = {s->block, last};
 
-    enum tfm_status status = TFM_STATUS_OK;
-    tfm__cl_gemm_choose(p->device);
+    enum tfm_status status = tfm__cl_gemm_prepare(p->device, p->err);
     for (size_t i = 0; i < 2 && status == TFM_STATUS_OK; i++) {
         size_t temp = 0;
         status =
@@ -215,9 +214,9 @@ static enum tfm_status run_gemm(struct tfm__cl_exec *e, const struct tfm__cl_nod
                                 uint32_t rows, struct tfm_error *err)
 {
     const size_t rows16 = ((size_t)rows + 15) & ~(size_t)15;
-    enum tfm_status status = tfm__cl_gemm_prepare(e->device, err);
+    enum tfm_status status = TFM_STATUS_OK;
 
-    if (status == TFM_STATUS_OK && !node->turned)
+    if (!node->turned)
         status = tfm__cl_launch(e, node->first + TURN, rows, err);
     for (uint32_t i = BLOCKS; i < node->count && status == TFM_STATUS_OK; i += 2) {
         const struct tfm_step *step = &e->program->launches[node->first + i].step;
@@ -236,10 +235,14 @@ static enum tfm_status run(struct tfm__cl_exec *e, const struct tfm__cl_node *no
 {
     const struct tfm_step *step = &e->program->launches[node->first].step;
     const uint32_t n = (step->rows == TFM_STEP_OUT_ROWS ? rows->n_out : rows->n) * step->vectors;
+    enum tfm_status status = TFM_STATUS_OK;
 
     if (n >= TFM__CL_GEMM_ROWS)
         return run_gemm(e, node, n, err);
-    return tfm__cl_launch(e, node->first + VECTOR, n, err);
+    status = tfm__cl_launch(e, node->first + VECTOR, n, err);
+    for (uint32_t i = TURN; i < node->count && rows->n == 0 && status == TFM_STATUS_OK; i++)
+        status = tfm__cl_launch(e, node->first + i, 0, err);
+    return status;
 }
 
 const struct tfm__cl_op tfm__cl_op_linear = {
