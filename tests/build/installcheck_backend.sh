@@ -12,7 +12,8 @@ for tool in autoreconf automake libtoolize pkg-config; do
 done
 work=$(mktemp -d) || exit 99
 trap 'rm -rf "$work"' EXIT
-unset TFM_PLUGIN_PATH TFM_BACKEND TFM_STRICT MAKEFLAGS MAKELEVEL MFLAGS CONFIG_SITE
+# what was given to `make installcheck` is not meant for the make of the example
+unset TFM_PLUGIN_PATH TFM_BACKEND TFM_STRICT MAKEFLAGS MAKELEVEL MFLAGS CONFIG_SITE DESTDIR prefix
 PKG_CONFIG_PATH=$destdir$libdir/pkgconfig POCL_CACHE_DIR=$work
 export PKG_CONFIG_PATH POCL_CACHE_DIR
 test -z "$destdir" || { PKG_CONFIG_SYSROOT_DIR=$destdir; export PKG_CONFIG_SYSROOT_DIR; }
