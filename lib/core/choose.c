@@ -121,6 +121,8 @@ static enum tfm_status pick_auto(struct choice *choice, struct tfm_error *err)
                 warn_unusable(choice->registry, entry->name);
             return pick(choice, entry, 0, err);
         }
+        if (why.status == TFM_STATUS_INVALID_ARGUMENT) /* what the user set is his to mend */
+            return tfm_error_set(err, why.status, "%s: auto: %s", choice->source, why.text);
         tfm__log(TFM_LOG_WARN, entry->name, "%s; auto tries the next backend", why.text);
         if (n == 0)
             first = why;
