@@ -245,7 +245,8 @@ static enum tfm_status create_objects(struct tfm__cl_device *d, struct tfm_error
     d->queue = clCreateCommandQueue(d->context, d->id, 0, &code);
     if (code != CL_SUCCESS)
         return tfm__cl_fail(d->host, err, "clCreateCommandQueue", code);
-    return tfm__cl_programs_open(d, err);
+    const enum tfm_status status = tfm__cl_programs_open(d, err);
+    return status == TFM_STATUS_OK ? tfm__cl_int8_open(d, err) : status;
 }
 
 enum tfm_status tfm__cl_open(const struct tfm_host *host, uint32_t index, void **device,
