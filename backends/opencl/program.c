@@ -53,11 +53,11 @@ static enum tfm_status build_failed(const struct tfm__cl_device *d, cl_program p
         host->log(TFM_LOG_INFO, "opencl", log);
     }
     host->free(log);
-    return host->error(
-        err, TFM_STATUS_BUILD,
-        "opencl: the kernels do not build on %s (driver %s) with \"%s\": %s (%d): %s; "
-        "TFM_VERBOSE=1 shows the whole log",
-        d->name, d->driver, options, tfm__cl_code_name(code), (int)code, line);
+    return host->error(err, TFM_STATUS_BUILD,
+                       "opencl: clBuildProgram: the kernels do not build on %s (driver %s) with "
+                       "\"%s\": %s (%d): %s; "
+                       "TFM_VERBOSE=1 shows the whole log",
+                       d->name, d->driver, options, tfm__cl_code_name(code), (int)code, line);
 }
 
 static enum tfm_status build(struct tfm__cl_device *d, const struct tfm__cl_kernel *kernel,
@@ -73,9 +73,10 @@ static enum tfm_status build(struct tfm__cl_device *d, const struct tfm__cl_kern
         return status;
     snprintf(options, sizeof options,
              "-cl-std=CL1.2 -cl-mad-enable -DTFM_ATTENTION_QUERIES=%d -DTFM_ATTENTION_KEYS=%d "
-             "-DTFM_ATTENTION_SPLIT=%d%s%s",
+             "-DTFM_ATTENTION_SPLIT=%d -DTFM_PANELS_DEPTH=%d%s%s",
              TFM__CL_ATTENTION_QUERIES, TFM__CL_ATTENTION_KEYS, TFM__CL_ATTENTION_SPLIT,
-             kernel->options ? " " : "", kernel->options ? kernel->options : "");
+             TFM__CL_PANELS_DEPTH, kernel->options ? " " : "",
+             kernel->options ? kernel->options : "");
     const cl_program program =
         clCreateProgramWithSource(d->context, (cl_uint)n, strings, NULL, &code);
     if (code != CL_SUCCESS) {

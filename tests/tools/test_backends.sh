@@ -107,6 +107,27 @@ if test -f "$builddir/tests/plugins/.libs/fake.so"; then
     verdict $? "plan tells why each of $fallbacks nodes fell back"
 fi
 
+if test -f "$builddir/tests/plugins/.libs/crash_probe.so"; then
+    modules=$builddir/tests/plugins/.libs
+    unset TFM_PLUGIN_TRIAL
+    for row in 'crash_probe:killed by signal 11 (Segmentation fault) in probe' \
+        'exit_probe:exit code 0 in probe' 'crash_ctor:killed by signal 11 (Segmentation fault) in its constructor' \
+        'hang_probe:no answer after 1 s in probe'; do
+        call_with TFM_PLUGIN_TRIAL_SECONDS=1 backends --failed --plugin "$modules/${row%%:*}.so"
+        test $code -eq 0 && test ! -s "$err" && grep -q "refused  *$modules/${row%%:*}.so\$" "$out" &&
+            grep -q -F "in a trial in a process of its own: ${row#*:}" "$out"
+        verdict $? "${row%%:*} is refused: ${row#*:}"
+    done
+    call_with "TFM_PLUGIN_PATH=$modules/crash_probe.so" run --backend auto -n 1
+    test $code -eq 0 && test -s "$out" &&
+        grep -q "warning: registry: skipped .*/crash_probe.so: .*killed by signal 11" "$err"
+    verdict $? 'a plugin that crashes in probe is told, and another backend runs'
+    call_with TFM_PLUGIN_TRIAL=perhaps backends
+    failed_with 1 'auto, all, off'
+    verdict $? 'an unknown TFM_PLUGIN_TRIAL: the choices'
+    TFM_PLUGIN_TRIAL=off
+fi
+
 # from the build tree, with nothing in the environment
 if test -f "$builddir/backends/opencl/.libs/opencl.so"; then
     env -i PATH="$PATH" "$tfm" backends >"$out" 2>"$err"
@@ -136,5 +157,23 @@ if grep -q '^opencl .* usable ' "$out"; then
     test $code -eq 1 && test ! -s "$out" && test "$(grep -c '^tfm' "$err")" -eq 1 &&
         grep -q 'rms_norm.cl' "$err" && grep -q BUILD "$err"
     verdict $? 'a kernel that does not build: one line with the place'
+    call_with "TFM_KERNEL_PATH=$work/kernels" run -n 1
+    test $code -eq 0 && test -s "$out" && grep -q 'rms_norm.cl.*auto tries the next$' "$err" &&
+        ! grep -q '| opencl: ' "$err"
+    verdict $? '... auto tries the next'
+    # one that is compiled only with the plan
+    cp "$srcdir"/kernels/rms_norm.cl "$work/kernels"
+    for file in linear gqa_attention_split; do
+        test -f "$srcdir/kernels/$file.cl" || continue
+        echo 'this is no kernel' >>"$work/kernels/$file.cl"
+        call_with "TFM_KERNEL_PATH=$work/kernels" run --backend opencl -n 1
+        test $code -eq 1 && test ! -s "$out" && grep -q BUILD "$err"
+        verdict $? "$file: an error when opencl was named"
+        call_with "TFM_KERNEL_PATH=$work/kernels" run -n 1
+        test $code -eq 0 && test -s "$out" && grep -q "$file.cl.*auto t[a-z]* the next\$" "$err" &&
+            ! grep -q '| opencl: ' "$err"
+        verdict $? "$file: ... auto takes the next"
+        cp "$srcdir/kernels/$file.cl" "$work/kernels"
+    done
 fi
 finish

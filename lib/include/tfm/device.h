@@ -3,7 +3,10 @@
  *
  * Backends are found, in this order: files given to the call, TFM_PLUGIN_PATH (colon list of folders
  * and files; relative ones are resolved once), the package's folder of backends; never the current
- * folder by itself. The environment is ignored under setuid. `reference` is built in. */
+ * folder by itself. The environment is ignored under setuid. `reference` is built in.
+ *
+ * A module from outside the package's folder is loaded and probed by the helper program `tfm-probe` first:
+ * one that crashes, exits or hangs there is refused, and this process never sees it. */
 #ifndef TFM_DEVICE_H
 #define TFM_DEVICE_H
 
@@ -30,8 +33,20 @@ struct tfm_backend_row {
         *shadowed_by; /* it is complete, but this file has its name and came first; or NULL */
 };
 
+/* Which modules are tried in a process of their own before they are loaded. */
+enum tfm_plugin_trial {
+    TFM_PLUGIN_TRIAL_ENVIRONMENT = -1, /* what TFM_PLUGIN_TRIAL says: auto, all or off; else AUTO */
+    TFM_PLUGIN_TRIAL_AUTO,             /* all but those of the package's folder */
+    TFM_PLUGIN_TRIAL_ALL,              /* those too; without the helper all are refused */
+    TFM_PLUGIN_TRIAL_OFF,
+};
+/* For registries made later. `seconds`: that constructors and probe of a module may take together, at
+ * most 3600; 0 = TFM_PLUGIN_TRIAL_SECONDS, else 10. */
+TFM_API void tfm_plugin_trial_set(enum tfm_plugin_trial trial, uint32_t seconds);
+
 /* Loads what it finds; `plugins` [n] are extra files or folders that come first. A file that cannot be
- * used is no error here: it is a row with its reason. NOMEM. */
+ * used is no error here: it is a row with its reason. NOMEM; INVALID_ARGUMENT: TFM_PLUGIN_TRIAL or
+ * TFM_PLUGIN_TRIAL_SECONDS holds what is none. */
 TFM_API enum tfm_status tfm_registry_create(const char *const *plugins, size_t n,
                                             struct tfm_registry **registry, struct tfm_error *err);
 /* Devices that are still open keep what they need. Modules are never closed. NULL is fine. */
@@ -55,7 +70,8 @@ TFM_API const struct tfm_backend_row *tfm_registry_row(struct tfm_registry *regi
 
 /* Opens the preference list of devices that a plan is compiled for.
  *   spec    "NAME[:DEVICE][,NAME...]", "auto", or NULL = $TFM_BACKEND, else "auto". DEVICE is an index
- *           or a part of a platform's or device's name. auto = the usable backend of highest score.
+ *           or a part of a platform's or device's name. auto = the usable backend of highest score; a
+ *           device that does not open is told and the next one taken.
  *   strict  1 leaves out the `reference` that otherwise ends the list; -1 = $TFM_STRICT.
  * devices gets at most `max`, *n their number; each is released with tfm_device_release.
  * NOT_FOUND: no such backend or device (the text lists the choices); PLUGIN/BACKEND: it is there and
@@ -63,6 +79,14 @@ TFM_API const struct tfm_backend_row *tfm_registry_row(struct tfm_registry *regi
 TFM_API enum tfm_status tfm_devices_open(struct tfm_registry *registry, const char *spec,
                                          int strict, struct tfm_device **devices, size_t max,
                                          size_t *n, struct tfm_error *err);
+
+/* Row numbers of the usable backends in the order in which `auto` tries them: highest score first, then
+ * the one found first, the reference last of equals; of each, its devices as they are listed. Fills rows
+ * [max] and returns how many; probes what was not probed yet. */
+TFM_API size_t tfm_auto_order(struct tfm_registry *registry, size_t *rows, size_t max);
+/* The device does not work after all (a plan for it failed with BUILD: its compiler refuses a kernel):
+ * `auto` passes over it from now on in this registry. It can still be named. */
+TFM_API void tfm_device_reject(struct tfm_device *device, const struct tfm_error *why);
 
 TFM_API struct tfm_device *tfm_device_retain(struct tfm_device *device);
 TFM_API void tfm_device_release(struct tfm_device *device);              /* NULL is fine */
