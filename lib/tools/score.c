@@ -17,10 +17,10 @@ size_t tfm__score_each(const struct tfm__score_text *text)
 double tfm__score_token(const float *logits, size_t vocab, int32_t id)
 {
     float most = logits[0];
-    double sum = 0;
     for (size_t i = 1; i < vocab; i++)
         most = logits[i] > most ? logits[i] : most;
-    for (size_t i = 0; i < vocab; i++)
+    double sum = (double)expf(logits[0] - most);
+    for (size_t i = 1; i < vocab; i++)
         sum += (double)expf(logits[i] - most);
     return log(sum) + (double)most - (double)logits[id];
 }
