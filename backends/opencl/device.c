@@ -132,8 +132,8 @@ enum tfm_status tfm__cl_probe(const struct tfm_host *host, const char *params,
 
 /* ---- opening ---- */
 
-/* On a CPU the user's -t counts: a part of the device with that many units. */
-static void take_units(struct tfm__cl_device *d)
+/* On a CPU the user's -t counts: a part of the device with that many units, unless it may not be `cut`. */
+static void take_units(struct tfm__cl_device *d, int cut)
 {
     const uint32_t threads = d->host->threads();
     const cl_device_partition_property counts[] = {CL_DEVICE_PARTITION_BY_COUNTS,
@@ -144,7 +144,7 @@ static void take_units(struct tfm__cl_device *d)
     d->id = d->found.device;
     (void)clGetDeviceInfo(d->id, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof units, &units, NULL);
     d->units = units > 0 ? units : 1;
-    if (d->kind != TFM_DEVICE_CPU || threads == 0 || threads >= d->units)
+    if (!cut || d->kind != TFM_DEVICE_CPU || threads == 0 || threads >= d->units)
         return;
     cl_device_id part = NULL;
     const cl_int code = clCreateSubDevices(d->found.device, counts, 1, &part, NULL);
@@ -177,6 +177,25 @@ static void read_facts(struct tfm__cl_device *d)
     d->base_align = align_bits / 8 > TFM_ALIGNMENT ? align_bits / 8 : TFM_ALIGNMENT;
 }
 
+/* Holds what the caller lends; release is the same as for our own. */
+static enum tfm_status retain_objects(struct tfm__cl_device *d,
+                                      const struct tfm_opencl_objects *lent, struct tfm_error *err)
+{
+    cl_int code = clRetainDevice(lent->device);
+    if (code != CL_SUCCESS)
+        return tfm__cl_fail(d->host, err, "clRetainDevice", code);
+    d->lent = 1;
+    code = clRetainContext(lent->context);
+    if (code != CL_SUCCESS)
+        return tfm__cl_fail(d->host, err, "clRetainContext", code);
+    d->context = lent->context;
+    code = clRetainCommandQueue(lent->queue);
+    if (code != CL_SUCCESS)
+        return tfm__cl_fail(d->host, err, "clRetainCommandQueue", code);
+    d->queue = lent->queue;
+    return TFM_STATUS_OK;
+}
+
 static enum tfm_status create_objects(struct tfm__cl_device *d, struct tfm_error *err)
 {
     const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
@@ -189,7 +208,41 @@ static enum tfm_status create_objects(struct tfm__cl_device *d, struct tfm_error
     d->queue = clCreateCommandQueue(d->context, d->id, 0, &code);
     if (code != CL_SUCCESS)
         return tfm__cl_fail(d->host, err, "clCreateCommandQueue", code);
-    return tfm__cl_programs_open(d, err);
+    return TFM_STATUS_OK;
+}
+
+enum tfm_status tfm__cl_open_found(const struct tfm_host *host, const struct tfm__cl_found *found,
+                                   const struct tfm_opencl_objects *lent, void **device,
+                                   struct tfm_error *err)
+{
+    const char *reason = defect(found->device);
+
+    if (reason) {
+        char name[128];
+        device_text(found->device, CL_DEVICE_NAME, name, sizeof name);
+        return host->error(err, TFM_STATUS_UNSUPPORTED, "opencl: %s cannot be used: %s", name,
+                           reason);
+    }
+    struct tfm__cl_device *d = host->alloc(sizeof *d);
+    if (!d)
+        return host->error(err, TFM_STATUS_NOMEM, "opencl: out of memory for the device");
+    memset(d, 0, sizeof *d);
+    d->host = host;
+    d->found = *found;
+    pthread_mutex_init(&d->gemm_lock, NULL);
+    pthread_mutex_init(&d->build_lock, NULL);
+    read_facts(d);
+    take_units(d, lent == NULL);
+    d->parts = d->units * PARTS_PER_UNIT;
+    enum tfm_status status = lent ? retain_objects(d, lent, err) : create_objects(d, err);
+    if (status == TFM_STATUS_OK)
+        status = tfm__cl_programs_open(d, err);
+    if (status != TFM_STATUS_OK) {
+        tfm__cl_close(d);
+        return status;
+    }
+    *device = d;
+    return TFM_STATUS_OK;
 }
 
 enum tfm_status tfm__cl_open(const struct tfm_host *host, uint32_t index, void **device,
@@ -202,24 +255,7 @@ enum tfm_status tfm__cl_open(const struct tfm_host *host, uint32_t index, void *
     if (index >= n)
         return host->error(err, TFM_STATUS_NOT_FOUND, "opencl: there is no device %u of %u%s%s",
                            index, n, remark[0] ? ": " : "", remark);
-    struct tfm__cl_device *d = host->alloc(sizeof *d);
-    if (!d)
-        return host->error(err, TFM_STATUS_NOMEM, "opencl: out of memory for the device");
-    memset(d, 0, sizeof *d);
-    d->host = host;
-    d->found = found[index];
-    pthread_mutex_init(&d->gemm_lock, NULL);
-    pthread_mutex_init(&d->build_lock, NULL);
-    read_facts(d);
-    take_units(d);
-    d->parts = d->units * PARTS_PER_UNIT;
-    const enum tfm_status status = create_objects(d, err);
-    if (status != TFM_STATUS_OK) {
-        tfm__cl_close(d);
-        return status;
-    }
-    *device = d;
-    return TFM_STATUS_OK;
+    return tfm__cl_open_found(host, &found[index], NULL, device, err);
 }
 
 void tfm__cl_close(void *device)
@@ -233,7 +269,7 @@ void tfm__cl_close(void *device)
         (void)clReleaseCommandQueue(d->queue);
     if (d->context)
         (void)clReleaseContext(d->context);
-    if (d->id != d->found.device)
+    if (d->lent || d->id != d->found.device)
         (void)clReleaseDevice(d->id);
     pthread_mutex_destroy(&d->gemm_lock);
     pthread_mutex_destroy(&d->build_lock);
