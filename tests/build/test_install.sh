@@ -35,6 +35,7 @@ bindir=$root$(value bindir) libdir=$root$(value libdir) plugindir=$root$(value p
 : >"$work/log"
 for file in "$bindir/tfm" "$libdir/libtfm.so" "$libdir/libtfm-llm.so" \
     "$root$(value includedir)/tfm/backend.h" "$root$(value includedir)/tfm/ops.def" \
+    "$root$(value includedir)/tfm/opencl.h" \
     "$root$(value includedir)/tfm/llm.h" "$libdir/pkgconfig/tfm.pc" "$libdir/pkgconfig/tfm-llm.pc"; do
     test -f "$file" || echo "$file is missing" >>"$work/log"
 done
