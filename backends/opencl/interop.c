@@ -107,7 +107,7 @@ static enum tfm_status wrap(const struct tfm_host *host, const void *objects, vo
                             char *name, size_t size, struct tfm_error *err)
 {
     const struct tfm_opencl_objects *o = objects;
-    struct tfm__cl_found found = {NULL, NULL};
+    cl_platform_id platform = NULL;
 
     if (!o || !o->context || !o->device || !o->queue)
         return host->error(err, TFM_STATUS_INVALID_ARGUMENT, "opencl: the %s is NULL",
@@ -120,12 +120,11 @@ static enum tfm_status wrap(const struct tfm_host *host, const void *objects, vo
         status = check_queue(host, o, err);
     if (status != TFM_STATUS_OK)
         return status;
-    found.device = o->device;
-    const cl_int code = clGetDeviceInfo(o->device, CL_DEVICE_PLATFORM, sizeof found.platform,
-                                        &found.platform, NULL);
+    const cl_int code =
+        clGetDeviceInfo(o->device, CL_DEVICE_PLATFORM, sizeof platform, &platform, NULL);
     if (code != CL_SUCCESS)
         return tfm__cl_fail(host, err, "clGetDeviceInfo", code);
-    status = tfm__cl_open_found(host, &found, o, device, err);
+    status = tfm__cl_open_lent(host, platform, o, device, err);
     if (status == TFM_STATUS_OK)
         device_name(o->device, name, size);
     return status;
