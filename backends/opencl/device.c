@@ -289,8 +289,10 @@ static enum tfm_status open_found(const struct tfm_host *host, const struct tfm_
     if (status == TFM_STATUS_OK) {
         take_units(d, lent);
         d->parts = d->units * PARTS_PER_UNIT;
-        status = lent ? retain_objects(d, lent, err) : create_objects(d, err);
+        status = tfm__cl_settings_read(d, err);
     }
+    if (status == TFM_STATUS_OK)
+        status = lent ? retain_objects(d, lent, err) : create_objects(d, err);
     if (status == TFM_STATUS_OK)
         status = tfm__cl_programs_open(d, err);
     if (status != TFM_STATUS_OK) {
@@ -329,10 +331,23 @@ enum tfm_status tfm__cl_open(const struct tfm_host *host, uint32_t index, void *
     return open_found(host, &found[index], NULL, device, err);
 }
 
+/* What really ran, for who wants to know whether CLBlast had a part in it. */
+static void tell_counts(const struct tfm__cl_device *d)
+{
+    char text[128];
+
+    snprintf(text, sizeof text, "so far %llu SGEMM calls of CLBlast and %llu launches",
+             (unsigned long long)atomic_load(&tfm__cl_sgemm_calls),
+             (unsigned long long)atomic_load(&tfm__cl_kernel_launches));
+    d->host->log(TFM_LOG_INFO, "opencl", text);
+}
+
 void tfm__cl_close(void *device)
 {
     struct tfm__cl_device *d = device;
 
+    if (d->context)
+        tell_counts(d);
     if (d->gemm_used)
         tfm__cl_gemm_forget();
     tfm__cl_programs_close(d);
