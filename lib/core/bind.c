@@ -33,6 +33,17 @@ static enum tfm_status find(const struct tfm_exec *exec, const char *name,
     return TFM_STATUS_OK;
 }
 
+static enum tfm_status too_small(const struct tfm_exec *exec, const struct tfm_tensor *tensor,
+                                 size_t bytes, size_t needed, struct tfm_error *err)
+{
+    struct tfm__shape_text shape;
+    return tfm_error_set(err, TFM_STATUS_INVALID_ARGUMENT,
+                         "bind \"%s\" %s %s: %zu bytes given, %zu needed for %lld rows",
+                         tensor->name, tfm__shape_format(tensor, &shape),
+                         tfm_dtype_name(tensor->dtype), bytes, needed,
+                         (long long)tfm__tensor_outer(tensor, &exec->plan->capacity));
+}
+
 static void release(const struct tfm_exec *exec, struct tfm__binding *binding)
 {
     if (binding->region.buffer) {
@@ -81,9 +92,7 @@ enum tfm_status tfm_exec_bind(struct tfm_exec *exec, const char *name, void *mem
     if (status != TFM_STATUS_OK)
         return status;
     if (bytes < needed || !memory)
-        return tfm_error_set(err, TFM_STATUS_INVALID_ARGUMENT,
-                             "bind \"%s\": %zu bytes given, %zu needed at full capacity", name,
-                             memory ? bytes : 0, needed);
+        return too_small(exec, tensor, memory ? bytes : 0, needed, err);
     struct tfm__binding fresh = {.memory = memory, .bytes = needed};
     return replace(exec, tensor, &fresh, err);
 }
@@ -204,9 +213,6 @@ static enum tfm_status bind_region(const struct tfm_exec *exec, const struct tfm
     const size_t align = info->block == 1 ? info->bytes : sizeof(uint16_t); /* f16 in blocks */
     int direct = 0;
 
-    if (bytes < binding->bytes)
-        return tfm_error_set(err, TFM_STATUS_INVALID_ARGUMENT,
-                             "%zu bytes given, %zu needed at full capacity", bytes, binding->bytes);
     if (memory.offset % align)
         return tfm_error_set(err, TFM_STATUS_INVALID_ARGUMENT,
                              "offset %zu is no multiple of the %zu bytes that a value of %s needs",
@@ -235,6 +241,8 @@ enum tfm_status tfm_exec_bind_memory(struct tfm_exec *exec, const char *name, co
     enum tfm_status status = find(exec, name, &tensor, &fresh.bytes, err);
     if (status != TFM_STATUS_OK)
         return status;
+    if (bytes < fresh.bytes)
+        return too_small(exec, tensor, bytes, fresh.bytes, err);
     status = bind_region(exec, tensor, extension, memory, bytes, &fresh, err);
     if (status == TFM_STATUS_OK)
         return replace(exec, tensor, &fresh, err);
@@ -305,8 +313,9 @@ static enum tfm_status check_input(const struct tfm_exec *exec, const struct tfm
         if (status != TFM_STATUS_OK)
             return status;
     }
-    return tfm__values_check(tensor, b->memory,
-                             tfm_tensor_rows(tensor, rows) * tfm_tensor_row_elements(tensor), err);
+    return tfm__values_check_for(exec->plan->graph, tensor, b->memory,
+                                 tfm_tensor_rows(tensor, rows) * tfm_tensor_row_elements(tensor),
+                                 err);
 }
 
 enum tfm_status tfm__exec_check_inputs(struct tfm_exec *exec, const struct tfm_rows *rows,

@@ -81,8 +81,12 @@ static enum tfm_status open_part(const struct tfm_exec *exec, uint32_t s, struct
             .memory = part->memory,
             .workspace = offset_memory(exec->arenas[segment->device], plan->arena[segment->device]),
         };
-        return tfm__device_table(device)->exec_open(tfm__device_handle(device), &segment->program,
-                                                    &memory, &part->exec, err);
+        const enum tfm_status status = tfm__device_table(device)->exec_open(
+            tfm__device_handle(device), &segment->program, &memory, &part->exec, err);
+        if (status != TFM_STATUS_OK)
+            tfm__nodes_blame(err, status, tfm_device_backend(device), "preparation",
+                             segment->public.nodes, segment->public.n_nodes);
+        return status;
     }
     for (uint32_t i = 0; i < segment->public.n_nodes; i++)
         n_slots += segment->public.nodes[i]->n_inputs + segment->public.nodes[i]->n_outputs;
@@ -230,7 +234,7 @@ static enum tfm_status run_nodes(const struct tfm_plan *plan, const struct tfm__
         const enum tfm_status status = tfm__device_table(device)->run_node(
             tfm__device_handle(device), node, inputs, outputs, rows, err);
         if (status != TFM_STATUS_OK) {
-            tfm_error_prefix(err, "%s", node->scope ? node->scope->name : "graph");
+            tfm__nodes_blame(err, status, tfm_device_backend(device), "run", &node, 1);
             return status;
         }
         slot += node->n_inputs + node->n_outputs;
@@ -243,8 +247,14 @@ static enum tfm_status run_segment(const struct tfm_plan *plan, const struct tfm
                                    struct tfm_error *err)
 {
     const struct tfm_device *device = plan->devices[segment->device];
-    return segment->whole ? tfm__device_table(device)->exec_run(part->exec, rows, err)
-                          : run_nodes(plan, segment, part, rows, err);
+
+    if (!segment->whole)
+        return run_nodes(plan, segment, part, rows, err);
+    const enum tfm_status status = tfm__device_table(device)->exec_run(part->exec, rows, err);
+    if (status != TFM_STATUS_OK)
+        tfm__nodes_blame(err, status, tfm_device_backend(device), "run", segment->public.nodes,
+                         segment->public.n_nodes);
+    return status;
 }
 
 static enum tfm_status run_segments(struct tfm_exec *exec, const struct tfm_rows *rows,
@@ -261,7 +271,7 @@ static enum tfm_status run_segments(struct tfm_exec *exec, const struct tfm_rows
             break;
         status = run_segment(plan, segment, &exec->parts[s], rows, err);
     }
-    /* a backend that fails without a word still has to be told apart */
+    /* what is left: a copy between devices that fails without a word */
     if (status != TFM_STATUS_OK)
         tfm_error_set(err, status, "run failed: %s", tfm_status_text(status));
     return status;
