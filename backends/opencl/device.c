@@ -132,6 +132,22 @@ enum tfm_status tfm__cl_probe(const struct tfm_host *host, const char *params,
 
 /* ---- opening ---- */
 
+/* A device need not be divisible; some drivers that cannot do it have no clCreateSubDevices to call. */
+static int divides_by_counts(cl_device_id device)
+{
+    cl_device_partition_property kinds[8] = {0};
+    size_t bytes = 0;
+
+    if (clGetDeviceInfo(device, CL_DEVICE_PARTITION_PROPERTIES, sizeof kinds, kinds, &bytes) !=
+        CL_SUCCESS)
+        return 0;
+    for (size_t i = 0; i < bytes / sizeof *kinds && i < 8; i++) {
+        if (kinds[i] == CL_DEVICE_PARTITION_BY_COUNTS)
+            return 1;
+    }
+    return 0;
+}
+
 /* On a CPU the user's -t counts: a part of the device with that many units. */
 static void take_units(struct tfm__cl_device *d)
 {
@@ -147,7 +163,9 @@ static void take_units(struct tfm__cl_device *d)
     if (d->kind != TFM_DEVICE_CPU || threads == 0 || threads >= d->units)
         return;
     cl_device_id part = NULL;
-    const cl_int code = clCreateSubDevices(d->found.device, counts, 1, &part, NULL);
+    const cl_int code = divides_by_counts(d->id)
+                            ? clCreateSubDevices(d->found.device, counts, 1, &part, NULL)
+                            : CL_DEVICE_PARTITION_FAILED;
     if (code == CL_SUCCESS) {
         d->id = part;
         d->units = threads;
