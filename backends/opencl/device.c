@@ -10,57 +10,102 @@ enum { PLATFORMS = 16, PARTS_PER_UNIT = 4 };
 
 /* ---- what there is ---- */
 
-static void platform_name(cl_platform_id platform, char *name, size_t size)
+/* What a question about a platform or device came to: 1 = answered; else 0 with the reason, which names
+ * the call. A driver that cannot answer now is no driver without devices. */
+static int answered(cl_int code, const char *call, char *why, size_t size)
 {
-    name[0] = 0;
-    if (clGetPlatformInfo(platform, CL_PLATFORM_NAME, size, name, NULL) != CL_SUCCESS)
+    if (code == CL_SUCCESS)
+        return 1;
+    snprintf(why, size, "%s: %s (%d)", call, tfm__cl_code_name(code), (int)code);
+    return 0;
+}
+
+/* A name; "?" when it is longer than the room for it. */
+static int name_of(cl_platform_id platform, cl_device_id device, char *name, size_t size, char *why,
+                   size_t why_size)
+{
+    const char *call = device ? "clGetDeviceInfo" : "clGetPlatformInfo";
+    cl_int code = device ? clGetDeviceInfo(device, CL_DEVICE_NAME, size, name, NULL)
+                         : clGetPlatformInfo(platform, CL_PLATFORM_NAME, size, name, NULL);
+
+    if (code != CL_SUCCESS)
         snprintf(name, size, "?");
     name[size - 1] = 0;
+    return answered(code == CL_INVALID_VALUE ? CL_SUCCESS : code, call, why, why_size);
 }
 
-static void device_text(cl_device_id device, cl_device_info what, char *text, size_t size)
+/* Fills in what is told of a device; 0 = it cannot be used, with the reason. */
+static int examine(struct tfm__cl_found *found, char *why, size_t size)
 {
-    text[0] = 0;
-    if (clGetDeviceInfo(device, what, size, text, NULL) != CL_SUCCESS)
-        snprintf(text, size, "?");
-    text[size - 1] = 0;
-}
-
-static cl_bool device_flag(cl_device_id device, cl_device_info what)
-{
-    cl_bool flag = CL_FALSE;
-    (void)clGetDeviceInfo(device, what, sizeof flag, &flag, NULL);
-    return flag;
-}
-
-static enum tfm_device_kind device_kind(cl_device_id device)
-{
+    static const struct {
+        cl_device_info what;
+        const char *otherwise;
+    } musts[] = {
+        {CL_DEVICE_AVAILABLE, "it is not available"},
+        {CL_DEVICE_COMPILER_AVAILABLE, "it has no compiler"},
+        {CL_DEVICE_ENDIAN_LITTLE, "it is big-endian"},
+    };
     cl_device_type type = 0;
-    (void)clGetDeviceInfo(device, CL_DEVICE_TYPE, sizeof type, &type, NULL);
-    if (type & CL_DEVICE_TYPE_CPU)
-        return TFM_DEVICE_CPU;
-    return type & CL_DEVICE_TYPE_GPU ? TFM_DEVICE_GPU : TFM_DEVICE_ACCELERATOR;
+
+    if (!name_of(NULL, found->device, found->name, sizeof found->name, why, size) ||
+        !answered(clGetDeviceInfo(found->device, CL_DEVICE_TYPE, sizeof type, &type, NULL),
+                  "clGetDeviceInfo", why, size))
+        return 0;
+    found->kind = type & CL_DEVICE_TYPE_CPU   ? TFM_DEVICE_CPU
+                  : type & CL_DEVICE_TYPE_GPU ? TFM_DEVICE_GPU
+                                              : TFM_DEVICE_ACCELERATOR;
+    for (size_t i = 0; i < sizeof musts / sizeof *musts; i++) {
+        cl_bool flag = CL_FALSE;
+        if (!answered(clGetDeviceInfo(found->device, musts[i].what, sizeof flag, &flag, NULL),
+                      "clGetDeviceInfo", why, size))
+            return 0;
+        if (!flag) {
+            snprintf(why, size, "%s", musts[i].otherwise);
+            return 0;
+        }
+    }
+    return 1;
 }
 
-/* Why a device cannot be used; NULL when it can. */
-static const char *defect(cl_device_id device)
-{
-    if (!device_flag(device, CL_DEVICE_AVAILABLE))
-        return "it is not available";
-    if (!device_flag(device, CL_DEVICE_COMPILER_AVAILABLE))
-        return "it has no compiler";
-    if (!device_flag(device, CL_DEVICE_ENDIAN_LITTLE))
-        return "it is big-endian";
-    return NULL;
-}
-
-static void add_remark(char *remark, size_t size, cl_device_id device, const char *reason)
+static void add_remark(char *remark, size_t size, const char *name, const char *reason)
 {
     const size_t used = strlen(remark);
-    char name[128];
 
-    device_text(device, CL_DEVICE_NAME, name, sizeof name);
     snprintf(remark + used, size - used, "%sskipped %s: %s", used ? "; " : "", name, reason);
+}
+
+static uint32_t list_platform(cl_platform_id platform, struct tfm__cl_found *found, uint32_t max,
+                              char *remark, size_t size)
+{
+    struct tfm__cl_found f = {.platform = platform};
+    cl_device_id devices[TFM_PROBE_DEVICES];
+    cl_uint n_devices = 0;
+    uint32_t n = 0;
+    char why[128];
+
+    if (!name_of(platform, NULL, f.platform_name, sizeof f.platform_name, why, sizeof why)) {
+        add_remark(remark, size, "a platform", why);
+        return 0;
+    }
+    const cl_int code =
+        clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, TFM_PROBE_DEVICES, devices, &n_devices);
+    if (code == CL_DEVICE_NOT_FOUND) /* a platform without devices is no error */
+        return 0;
+    if (!answered(code, "clGetDeviceIDs", why, sizeof why)) {
+        add_remark(remark, size, f.platform_name, why);
+        return 0;
+    }
+    for (cl_uint d = 0; d < n_devices && d < TFM_PROBE_DEVICES; d++) {
+        f.device = devices[d];
+        if (!examine(&f, why, sizeof why))
+            add_remark(remark, size, f.name[0] ? f.name : "a device", why);
+        else if (n == max)
+            add_remark(remark, size, f.name, "there are too many");
+        else
+            found[n++] = f;
+        f.name[0] = 0;
+    }
+    return n;
 }
 
 uint32_t tfm__cl_list(struct tfm__cl_found *found, uint32_t max, char *remark, size_t size)
@@ -78,23 +123,11 @@ uint32_t tfm__cl_list(struct tfm__cl_found *found, uint32_t max, char *remark, s
                  tfm__cl_code_name(code), (int)code);
         return 0;
     }
-    for (cl_uint p = 0; p < n_platforms && p < PLATFORMS; p++) {
-        cl_device_id devices[TFM_PROBE_DEVICES];
-        cl_uint n_devices = 0;
-        if (clGetDeviceIDs(platforms[p], CL_DEVICE_TYPE_ALL, TFM_PROBE_DEVICES, devices,
-                           &n_devices) != CL_SUCCESS)
-            continue; /* a platform without devices is no error */
-        for (cl_uint d = 0; d < n_devices && d < TFM_PROBE_DEVICES; d++) {
-            const char *reason = n < max ? defect(devices[d]) : "there are too many";
-            if (reason)
-                add_remark(remark, size, devices[d], reason);
-            else
-                found[n++] = (struct tfm__cl_found){platforms[p], devices[d]};
-        }
-    }
+    for (cl_uint p = 0; p < n_platforms && p < PLATFORMS; p++)
+        n += list_platform(platforms[p], found + n, max - n, remark, size);
     if (n == 0 && !remark[0]) {
-        char name[128];
-        platform_name(platforms[0], name, sizeof name);
+        char name[128], why[128];
+        (void)name_of(platforms[0], NULL, name, sizeof name, why, sizeof why);
         snprintf(
             remark, size,
             "OpenCL platform \"%s\" has no device; install a driver for a device that is here, "
@@ -117,13 +150,11 @@ enum tfm_status tfm__cl_probe(const struct tfm_host *host, const char *params,
         tfm__cl_list(found, TFM_PROBE_DEVICES, report->reason, sizeof report->reason);
     report->usable = report->n_devices > 0;
     for (uint32_t i = 0; i < report->n_devices; i++) {
-        const enum tfm_device_kind kind = device_kind(found[i].device);
-        const int32_t score = kind == TFM_DEVICE_CPU ? 50 : 100;
-        device_text(found[i].device, CL_DEVICE_NAME, report->devices[i].name,
-                    sizeof report->devices[i].name);
-        platform_name(found[i].platform, report->devices[i].platform,
-                      sizeof report->devices[i].platform);
-        report->devices[i].kind = kind;
+        const int32_t score = found[i].kind == TFM_DEVICE_CPU ? 50 : 100;
+        snprintf(report->devices[i].name, sizeof report->devices[i].name, "%s", found[i].name);
+        snprintf(report->devices[i].platform, sizeof report->devices[i].platform, "%s",
+                 found[i].platform_name);
+        report->devices[i].kind = found[i].kind;
         if (score > report->score)
             report->score = score;
     }
@@ -148,6 +179,34 @@ static int divides_by_counts(cl_device_id device)
     return 0;
 }
 
+static enum tfm_status ask(const struct tfm__cl_device *d, cl_device_info what, void *answer,
+                           size_t bytes, struct tfm_error *err)
+{
+    const cl_int code = clGetDeviceInfo(d->found.device, what, bytes, answer, NULL);
+    return code == CL_SUCCESS ? TFM_STATUS_OK : tfm__cl_fail(d->host, err, "clGetDeviceInfo", code);
+}
+
+static enum tfm_status read_facts(struct tfm__cl_device *d, struct tfm_error *err)
+{
+    cl_ulong max_alloc = 0;
+    cl_uint align_bits = 0, units = 0;
+    enum tfm_status status =
+        ask(d, CL_DEVICE_MAX_MEM_ALLOC_SIZE, &max_alloc, sizeof max_alloc, err);
+
+    if (status == TFM_STATUS_OK)
+        status = ask(d, CL_DEVICE_MEM_BASE_ADDR_ALIGN, &align_bits, sizeof align_bits, err);
+    if (status == TFM_STATUS_OK)
+        status = ask(d, CL_DEVICE_MAX_COMPUTE_UNITS, &units, sizeof units, err);
+    /* only shown: a driver that keeps its version to itself works as well */
+    if (clGetDeviceInfo(d->id, CL_DRIVER_VERSION, sizeof d->driver, d->driver, NULL) != CL_SUCCESS)
+        snprintf(d->driver, sizeof d->driver, "?");
+    d->driver[sizeof d->driver - 1] = 0;
+    d->units = units > 0 ? units : 1;
+    d->max_alloc = max_alloc > SIZE_MAX ? SIZE_MAX : (size_t)max_alloc;
+    d->base_align = align_bits / 8 > TFM_ALIGNMENT ? align_bits / 8 : TFM_ALIGNMENT;
+    return status;
+}
+
 /* On a CPU the user's -t counts: a part of the device with that many units. */
 static void take_units(struct tfm__cl_device *d)
 {
@@ -155,14 +214,10 @@ static void take_units(struct tfm__cl_device *d)
     const cl_device_partition_property counts[] = {CL_DEVICE_PARTITION_BY_COUNTS,
                                                    (cl_device_partition_property)threads,
                                                    CL_DEVICE_PARTITION_BY_COUNTS_LIST_END, 0};
-    cl_uint units = 1;
+    cl_device_id part = NULL;
 
-    d->id = d->found.device;
-    (void)clGetDeviceInfo(d->id, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof units, &units, NULL);
-    d->units = units > 0 ? units : 1;
     if (d->kind != TFM_DEVICE_CPU || threads == 0 || threads >= d->units)
         return;
-    cl_device_id part = NULL;
     const cl_int code = divides_by_counts(d->id)
                             ? clCreateSubDevices(d->found.device, counts, 1, &part, NULL)
                             : CL_DEVICE_PARTITION_FAILED;
@@ -176,23 +231,6 @@ static void take_units(struct tfm__cl_device *d)
              "%s cannot be cut to %u of its %u units (clCreateSubDevices: %s); all run", d->name,
              threads, d->units, tfm__cl_code_name(code));
     d->host->log(TFM_LOG_WARN, "opencl", text);
-}
-
-static void read_facts(struct tfm__cl_device *d)
-{
-    cl_ulong max_alloc = 0;
-    cl_uint align_bits = 0;
-
-    device_text(d->found.device, CL_DEVICE_NAME, d->name, sizeof d->name);
-    device_text(d->found.device, CL_DRIVER_VERSION, d->driver, sizeof d->driver);
-    platform_name(d->found.platform, d->platform, sizeof d->platform);
-    d->kind = device_kind(d->found.device);
-    (void)clGetDeviceInfo(d->found.device, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof max_alloc,
-                          &max_alloc, NULL);
-    (void)clGetDeviceInfo(d->found.device, CL_DEVICE_MEM_BASE_ADDR_ALIGN, sizeof align_bits,
-                          &align_bits, NULL);
-    d->max_alloc = max_alloc > SIZE_MAX ? SIZE_MAX : (size_t)max_alloc;
-    d->base_align = align_bits / 8 > TFM_ALIGNMENT ? align_bits / 8 : TFM_ALIGNMENT;
 }
 
 static enum tfm_status create_objects(struct tfm__cl_device *d, struct tfm_error *err)
@@ -226,12 +264,18 @@ enum tfm_status tfm__cl_open(const struct tfm_host *host, uint32_t index, void *
     memset(d, 0, sizeof *d);
     d->host = host;
     d->found = found[index];
+    d->id = d->found.device;
+    d->kind = d->found.kind;
+    snprintf(d->name, sizeof d->name, "%s", d->found.name);
+    snprintf(d->platform, sizeof d->platform, "%s", d->found.platform_name);
     pthread_mutex_init(&d->gemm_lock, NULL);
     pthread_mutex_init(&d->build_lock, NULL);
-    read_facts(d);
-    take_units(d);
-    d->parts = d->units * PARTS_PER_UNIT;
-    const enum tfm_status status = create_objects(d, err);
+    enum tfm_status status = read_facts(d, err);
+    if (status == TFM_STATUS_OK) {
+        take_units(d);
+        d->parts = d->units * PARTS_PER_UNIT;
+        status = create_objects(d, err);
+    }
     if (status != TFM_STATUS_OK) {
         tfm__cl_close(d);
         return status;
@@ -244,7 +288,7 @@ void tfm__cl_close(void *device)
 {
     struct tfm__cl_device *d = device;
 
-    if (d->gemm_ready)
+    if (d->gemm_used)
         tfm__cl_gemm_forget();
     tfm__cl_programs_close(d);
     if (d->queue)

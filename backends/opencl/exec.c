@@ -107,7 +107,8 @@ static enum tfm_status create_kernel(struct tfm__cl_exec *e, uint32_t index,
         return status;
     const cl_kernel kernel = clCreateKernel(program, launch->kernel.name, &code);
     if (code != CL_SUCCESS)
-        return tfm__cl_fail(e->device->host, err, launch->kernel.name, code);
+        return tfm__cl_fail_kernel(e->device->host, err, "clCreateKernel", launch->kernel.name,
+                                   code);
     e->kernels[index] = kernel;
     for (; a < launch->n_operands && code == CL_SUCCESS; a++) {
         const cl_mem buffer = resolve(e, &launch->operands[a], memory, 0).buffer;
@@ -252,7 +253,8 @@ enum tfm_status tfm__cl_launch(struct tfm__cl_exec *e, uint32_t index, uint64_t 
         clEnqueueNDRangeKernel(e->queue, e->kernels[index], 1, NULL, &parts, &local, 0, NULL, NULL);
 
     if (code != CL_SUCCESS)
-        return tfm__cl_fail(e->device->host, err, e->program->launches[index].kernel.name, code);
+        return tfm__cl_fail_kernel(e->device->host, err, "clEnqueueNDRangeKernel",
+                                   e->program->launches[index].kernel.name, code);
     atomic_fetch_add_explicit(&tfm__cl_kernel_launches, 1, memory_order_relaxed);
     return TFM_STATUS_OK;
 }

@@ -219,6 +219,7 @@ enum tfm_status tfm__cl_gemm_prepare(struct tfm__cl_device *d, struct tfm_error 
 
     pthread_mutex_lock(&d->gemm_lock);
     if (!d->gemm_ready) {
+        d->gemm_used = 1;
         status = prepare(d, err);
         d->gemm_ready = status == TFM_STATUS_OK;
     }

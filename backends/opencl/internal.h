@@ -24,12 +24,17 @@ const char *tfm__cl_code_name(cl_int code);
 /* Records "opencl: CALL: NAME (code)" and returns the status that goes with the code. */
 enum tfm_status tfm__cl_fail(const struct tfm_host *host, struct tfm_error *err, const char *call,
                              cl_int code);
+/* The same for a call about a kernel, which is named too. */
+enum tfm_status tfm__cl_fail_kernel(const struct tfm_host *host, struct tfm_error *err,
+                                    const char *call, const char *kernel, cl_int code);
 
 /* ---- devices (device.c) ----------------------------------------------------------------------- */
 
 struct tfm__cl_found {
     cl_platform_id platform;
     cl_device_id device;
+    enum tfm_device_kind kind;
+    char name[128], platform_name[128];
 };
 
 struct tfm__cl_device {
@@ -48,6 +53,7 @@ struct tfm__cl_device {
 
     pthread_mutex_t gemm_lock;
     int gemm_ready; /* under the lock: overrides applied and proved, kernels compiled */
+    int gemm_used;  /* CLBlast was called, and may hold programs of this device */
 };
 
 /* Usable devices of all platforms in flat order, at most `max`. `remark` [size] gets what was skipped

@@ -184,19 +184,43 @@ static enum tfm_status pack(struct tfm__cl_device *d, struct tfm_weights *weight
         memcpy(to, task->weight.data, task->weight.bytes);
     }
     code = clEnqueueUnmapMemObject(d->queue, buffer, to, 0, NULL, NULL);
-    if (code == CL_SUCCESS)
-        code = clFinish(d->queue);
     if (code != CL_SUCCESS)
         return tfm__cl_fail(d->host, err, "clEnqueueUnmapMemObject", code);
+    code = clFinish(d->queue);
+    if (code != CL_SUCCESS)
+        return tfm__cl_fail(d->host, err, "clFinish", code);
     d->host->weight_taken(weights, root_of(task->need->tensor));
     return TFM_STATUS_OK;
 }
 
-/* Tasks [0, n) go to one new buffer of `bytes`. Room for their entries is reserved. */
+/* Of tasks [0, n): packed into the buffer, entries added. */
+static enum tfm_status fill(struct tfm__cl_device *d, struct tfm_weights *weights,
+                            struct tfm__cl_pool *pool, const struct task *tasks, size_t n,
+                            cl_mem buffer, struct tfm_error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct tfm_tensor *t = tasks[i].need->tensor;
+        const char *name = root_of(t)->name;
+        const enum tfm_status status = pack(d, weights, buffer, &tasks[i], err);
+        if (status != TFM_STATUS_OK)
+            return status;
+        char *copy = d->host->alloc(strlen(name) + 1);
+        if (!copy)
+            return no_memory(d->host, err);
+        strcpy(copy, name);
+        pool->entries[pool->n++] = (struct entry){
+            copy, tasks[i].need->form, columns_of(t, tasks[i].need->form), buffer, tasks[i].offset};
+    }
+    return TFM_STATUS_OK;
+}
+
+/* Tasks [0, n) go to one new buffer of `bytes`. Room for their entries is reserved. A buffer that could
+ * not be filled is given back: who tries again would need its memory twice. */
 static enum tfm_status fill_chunk(struct tfm__cl_device *d, struct tfm_weights *weights,
                                   struct tfm__cl_pool *pool, const struct task *tasks, size_t n,
                                   size_t bytes, struct tfm_error *err)
 {
+    const size_t before = pool->n;
     cl_int code = CL_SUCCESS;
     struct chunk *chunk = d->host->alloc(sizeof *chunk);
 
@@ -207,22 +231,16 @@ static enum tfm_status fill_chunk(struct tfm__cl_device *d, struct tfm_weights *
         d->host->free(chunk);
         return tfm__cl_fail(d->host, err, "clCreateBuffer for weights", code);
     }
+    const enum tfm_status status = fill(d, weights, pool, tasks, n, chunk->buffer, err);
+    if (status != TFM_STATUS_OK) {
+        while (pool->n > before)
+            d->host->free(pool->entries[--pool->n].name);
+        (void)clReleaseMemObject(chunk->buffer);
+        d->host->free(chunk);
+        return status;
+    }
     chunk->next = pool->chunks;
     pool->chunks = chunk;
-    for (size_t i = 0; i < n; i++) {
-        const struct tfm_tensor *t = tasks[i].need->tensor;
-        const char *name = root_of(t)->name;
-        const enum tfm_status status = pack(d, weights, chunk->buffer, &tasks[i], err);
-        if (status != TFM_STATUS_OK)
-            return status;
-        char *copy = d->host->alloc(strlen(name) + 1);
-        if (!copy)
-            return no_memory(d->host, err);
-        strcpy(copy, name);
-        pool->entries[pool->n++] =
-            (struct entry){copy, tasks[i].need->form, columns_of(t, tasks[i].need->form),
-                           chunk->buffer, tasks[i].offset};
-    }
     return TFM_STATUS_OK;
 }
 

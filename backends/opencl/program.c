@@ -53,11 +53,11 @@ static enum tfm_status build_failed(const struct tfm__cl_device *d, cl_program p
         host->log(TFM_LOG_INFO, "opencl", log);
     }
     host->free(log);
-    return host->error(
-        err, TFM_STATUS_BUILD,
-        "opencl: the kernels do not build on %s (driver %s) with \"%s\": %s (%d): %s; "
-        "TFM_VERBOSE=1 shows the whole log",
-        d->name, d->driver, options, tfm__cl_code_name(code), (int)code, line);
+    return host->error(err, TFM_STATUS_BUILD,
+                       "opencl: clBuildProgram: the kernels do not build on %s (driver %s) with "
+                       "\"%s\": %s (%d): %s; "
+                       "TFM_VERBOSE=1 shows the whole log",
+                       d->name, d->driver, options, tfm__cl_code_name(code), (int)code, line);
 }
 
 static enum tfm_status build(struct tfm__cl_device *d, const struct tfm__cl_kernel *kernel,

@@ -87,3 +87,11 @@ enum tfm_status tfm__cl_fail(const struct tfm_host *host, struct tfm_error *err,
     const struct code *c = find(code);
     return host->error(err, c->status, "opencl: %s: %s (%d)", call, c->name, (int)code);
 }
+
+enum tfm_status tfm__cl_fail_kernel(const struct tfm_host *host, struct tfm_error *err,
+                                    const char *call, const char *kernel, cl_int code)
+{
+    const struct code *c = find(code);
+    return host->error(err, c->status, "opencl: %s of %s: %s (%d)", call, kernel, c->name,
+                       (int)code);
+}

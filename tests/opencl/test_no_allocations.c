@@ -14,6 +14,7 @@
 
 #include "tests/devices.h"
 #include "tests/llm/tiny_llama.h"
+#include "tests/opencl/preload.h"
 
 enum { PROMPT = 5, STEPS = 64 };
 
@@ -81,23 +82,6 @@ START_TEST(model_decodes_without_allocations)
 }
 END_TEST
 
-/* Starts this program again with the interception in front; returns only on failure. */
-static int preload(char **argv)
-{
-    const char *build = getenv("TFM_TEST_BUILDDIR");
-    char path[1024];
-    snprintf(path, sizeof path, "%s/tests/opencl/.libs/intercept.so", build ? build : ".");
-    if (access(path, R_OK) || getenv("TFM_TEST_PRELOADED")) {
-        fprintf(stderr, "%s is missing or cannot be preloaded\n", path);
-        return 99;
-    }
-    setenv("TFM_TEST_PRELOADED", "1", 1);
-    setenv("LD_PRELOAD", path, 1);
-    execv("/proc/self/exe", argv);
-    perror("/proc/self/exe");
-    return 99;
-}
-
 int main(int argc, char **argv)
 {
     (void)argc;
@@ -105,7 +89,7 @@ int main(int argc, char **argv)
         return tests_skip("the backend cannot be used here");
     *(void **)&cl_creates = dlsym(RTLD_DEFAULT, "test_cl_creates");
     if (!cl_creates)
-        return preload(argv);
+        return tests_preload("intercept", argv);
     const char *tmp = getenv("TMPDIR");
     snprintf(tiny_path, sizeof tiny_path, "%.80s/tfm-tiny-XXXXXX", tmp ? tmp : "/tmp");
     int file = mkstemp(tiny_path);

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: MIT
+ * OpenCL fails, at any moment and for a while: nothing aborts or leaks, each failure is one line that names
+ * the call, the same objects work when it is over, and the logits are right. The fault layer (faults.c) is
+ * preloaded; a tiny model goes through discovery, load, warm-up, runs and close. */
+#include <check.h>
+
+#include <dlfcn.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <tfm/llm.h>
+
+#include "tests/devices.h"
+#include "tests/llm/tiny_llama.h"
+#include "tests/opencl/faults.h"
+#include "tests/opencl/live_memory.h"
+#include "tests/opencl/preload.h"
+
+enum { PROMPT = 50, CONTEXT = 64, SINGLES = 2 }; /* PROMPT: enough rows for a matrix product */
+
+static const struct fault_layer *layer;
+static char tiny_path[128];
+static float expected[TINY_VOCAB]; /* logits without a fault */
+
+/* ---- one life of the backend ---- */
+
+enum stage { DISCOVERY, LOAD, RUNS, CLOSE, STAGES };
+
+/* How many calls of each stage were made; points of one stage are spread over its calls. */
+static unsigned long stage_end[STAGES];
+static const unsigned points_of[STAGES] = {10, 20, 14, 6}; /* 50 */
+
+struct life {
+    struct test_devices devices;
+    struct tfm_model *model;
+    struct tfm_session *session;
+};
+
+static enum tfm_status discover(struct life *l, struct tfm_error *err)
+{
+    const enum tfm_status status = test_devices_try(&l->devices, err);
+    if (status != TFM_STATUS_OK)
+        test_devices_close(&l->devices);
+    return status;
+}
+
+static enum tfm_status load(struct life *l, struct tfm_error *err)
+{
+    struct tfm_session_options options;
+
+    tfm_session_defaults(&options);
+    options.cache = TFM_DTYPE_F32;
+    options.context = CONTEXT;
+    return tfm_session_create(l->model, l->devices.device, l->devices.n, &options, &l->session,
+                              err);
+}
+
+/* A prompt, then single tokens; goes on where a failed run has left the session. */
+static enum tfm_status speak(struct life *l, struct tfm_error *err)
+{
+    int32_t ids[PROMPT + SINGLES];
+    enum tfm_status status = TFM_STATUS_OK;
+
+    for (int i = 0; i < PROMPT + SINGLES; i++)
+        ids[i] = (i * 37 + i * i) % 250;
+    while (status == TFM_STATUS_OK) {
+        const size_t used = (size_t)tfm_session_used(l->session);
+        if (used == PROMPT + SINGLES)
+            break;
+        status = tfm_session_feed(l->session, ids + used, used < PROMPT ? PROMPT - used : 1, err);
+    }
+    return status;
+}
+
+static void end(struct life *l)
+{
+    tfm_session_destroy(l->session);
+    tfm_model_close(l->model);
+    test_devices_close(&l->devices);
+}
+
+static double distance(const struct life *l)
+{
+    const float *logits = tfm_session_logits(l->session);
+    double most = 0;
+
+    for (int i = 0; i < TINY_VOCAB; i++)
+        most = fmax(most, isfinite(logits[i]) ? fabs((double)logits[i] - expected[i]) : INFINITY);
+    return most;
+}
+
+/* ---- what must hold ---- */
+
+static long objects(void)
+{
+    long n = 0;
+    for (int kind = 0; kind < FAULT_KINDS; kind++)
+        n += labs(layer->live(kind));
+    return n;
+}
+
+static const char *describe(const struct fault *f)
+{
+    static char text[160];
+    snprintf(text, sizeof text, "fault %d at call %lu (%s)", (int)f->code, f->at,
+             layer->struck() ? layer->struck() : "not reached");
+    return text;
+}
+
+/* One line that names the call; what goes through CLBlast is named by CLBlast's function. */
+static void expect_clean(const struct fault *f, const struct tfm_error *err)
+{
+    const char *name = layer->struck();
+
+    ck_assert_msg(name != NULL, "%s: %s", describe(f), err->text);
+    ck_assert_msg(!strchr(err->text, '\n') && strlen(err->text) + 1 < sizeof err->text, "%s: %s",
+                  describe(f), err->text);
+    ck_assert_msg(strstr(err->text, name) || strstr(err->text, "CLBlast"),
+                  "%s: the error does not name the call: %s", describe(f), err->text);
+}
+
+/* Tries a stage; after a failure with the fault it must work without. */
+static void pass(enum tfm_status (*stage)(struct life *l, struct tfm_error *err), struct life *l,
+                 const struct fault *f)
+{
+    struct tfm_error err = {0};
+
+    if (stage(l, &err) == TFM_STATUS_OK)
+        return;
+    expect_clean(f, &err);
+    char first[sizeof err.text];
+    memcpy(first, err.text, sizeof first);
+    const enum tfm_status again = stage(l, &err);
+    ck_assert_msg(again == TFM_STATUS_OK, "%s: after \"%s\" it does not go on: %s", describe(f),
+                  first, err.text);
+}
+
+static void live_with(const struct fault *f)
+{
+    struct life l = {0};
+    struct tfm_error err = {0};
+    const long blocks = live_memory();
+
+    ck_assert_int_eq(objects(), 0);
+    ck_assert_msg(tfm_model_open(tiny_path, &l.model, &err) == TFM_STATUS_OK, "%s", err.text);
+    layer->arm(f);
+    pass(discover, &l, f);
+    pass(load, &l, f);
+    pass(speak, &l, f);
+    ck_assert_msg(distance(&l) < 1e-4, "%s: the logits are off by %g", describe(f), distance(&l));
+    end(&l);
+    for (int kind = 0; kind < FAULT_KINDS; kind++)
+        ck_assert_msg(layer->live(kind) == 0, "%s: %ld objects of kind %d are left", describe(f),
+                      layer->live(kind), kind);
+    ck_assert_msg(live_memory() == blocks, "%s: %ld blocks of memory are left", describe(f),
+                  live_memory() - blocks);
+}
+
+/* Without a fault: the logits, and how many calls each stage makes. */
+static void measure(void)
+{
+    struct life l = {0};
+    struct tfm_error err = {0};
+
+    ck_assert_msg(tfm_model_open(tiny_path, &l.model, &err) == TFM_STATUS_OK, "%s", err.text);
+    layer->arm(NULL);
+    ck_assert_msg(discover(&l, &err) == TFM_STATUS_OK, "%s", err.text);
+    stage_end[DISCOVERY] = layer->calls();
+    ck_assert_msg(load(&l, &err) == TFM_STATUS_OK, "%s", err.text);
+    stage_end[LOAD] = layer->calls();
+    ck_assert_msg(speak(&l, &err) == TFM_STATUS_OK, "%s", err.text);
+    stage_end[RUNS] = layer->calls();
+    memcpy(expected, tfm_session_logits(l.session), sizeof expected);
+    end(&l);
+    stage_end[CLOSE] = layer->calls();
+    for (int s = 0; s < STAGES; s++)
+        ck_assert_uint_gt(stage_end[s], (s ? stage_end[s - 1] : 0) + points_of[s]);
+}
+
+/* ---- the k-th call ---- */
+
+static const cl_int codes[] = {-4, -5, -6, -11, -36, -54, -61};
+enum { N_CODES = sizeof codes / sizeof *codes };
+
+/* Catches: an abort or a crash on any failed call, an object or a block that the error path forgets, a
+ * failure without the call's name, a session, model or device that is of no use after it. */
+START_TEST(a_call_fails)
+{
+    measure();
+    for (int s = 0; s < STAGES; s++) {
+        const unsigned long first = s ? stage_end[s - 1] : 0, n = stage_end[s] - first;
+        for (unsigned long p = 0; p < points_of[s]; p++) {
+            /* each code at other calls, the first and the last of a stage among them */
+            const unsigned long at =
+                n * (p * N_CODES + (unsigned)_i) / (points_of[s] * N_CODES - 1);
+            const struct fault f = {.at = first + 1 + (at < n ? at : n - 1), .code = codes[_i]};
+            live_with(&f);
+        }
+    }
+}
+END_TEST
+
+/* ---- setting up ---- */
+
+/* A call that the layer does not know would never fail: every OpenCL function that the module is linked
+ * to must be one of its own. */
+START_TEST(the_layer_knows_every_call)
+{
+    const char *build = getenv("TFM_TEST_BUILDDIR");
+    char path[PATH_MAX], name[64];
+    unsigned known = 0;
+
+    snprintf(path, sizeof path, "%s/backends/opencl/.libs/opencl.so", build ? build : ".");
+    FILE *file = fopen(path, "rb");
+    ck_assert_msg(file != NULL, "%s cannot be opened", path);
+    /* names in the string table of dynamic symbols stand between zeros */
+    for (int c = 0; c != EOF;) {
+        size_t n = 0;
+        while ((c = fgetc(file)) > 0 && n + 1 < sizeof name)
+            name[n++] = (char)c;
+        name[n] = 0;
+        if (n < 5 || strncmp(name, "cl", 2) || name[2] < 'A' || name[2] > 'Z' ||
+            strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") != n)
+            continue;
+        ck_assert_msg(layer->covers(name), "tests/opencl/faults.c has no %s", name);
+        known++;
+    }
+    fclose(file);
+    ck_assert_uint_gt(known, 20);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+    (void)argc;
+    if (!tests_ask(test_devices_present))
+        return tests_skip("the backend cannot be used here");
+    layer = dlsym(RTLD_DEFAULT, "fault_layer");
+    if (!layer)
+        return tests_preload("faults", argv);
+    const char *tmp = getenv("TMPDIR");
+    snprintf(tiny_path, sizeof tiny_path, "%.80s/tfm-faults-XXXXXX", tmp ? tmp : "/tmp");
+    const int file = mkstemp(tiny_path);
+    if (file < 0)
+        return 99;
+    close(file);
+    struct tiny_llama tiny = tiny_llama_default();
+    tiny.layers = 1;
+    tiny.type = TINY_Q4_1;
+    tiny.embedding_type = TINY_Q8_0;
+    tiny_llama_write(&tiny, tiny_path);
+
+    Suite *suite = suite_create("faults");
+    TCase *tcase = tcase_create("faults");
+    tcase_set_timeout(tcase, 300);
+    tcase_add_test(tcase, the_layer_knows_every_call);
+    tcase_add_loop_test(tcase, a_call_fails, 0, N_CODES);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    unlink(tiny_path);
+    return failed != 0;
+}
