@@ -108,6 +108,23 @@ static uint32_t list_platform(cl_platform_id platform, struct tfm__cl_found *fou
     return n;
 }
 
+/* What `auto` thinks of a device. */
+static int32_t score_of(const struct tfm__cl_found *found)
+{
+    return found->kind == TFM_DEVICE_CPU ? 50 : 100;
+}
+
+void tfm__cl_best_first(struct tfm__cl_found *found, uint32_t n)
+{
+    for (uint32_t i = 1; i < n; i++) {
+        const struct tfm__cl_found moved = found[i];
+        uint32_t place = i;
+        for (; place > 0 && score_of(&found[place - 1]) < score_of(&moved); place--)
+            found[place] = found[place - 1];
+        found[place] = moved;
+    }
+}
+
 uint32_t tfm__cl_list(struct tfm__cl_found *found, uint32_t max, char *remark, size_t size)
 {
     cl_platform_id platforms[PLATFORMS];
@@ -134,6 +151,7 @@ uint32_t tfm__cl_list(struct tfm__cl_found *found, uint32_t max, char *remark, s
             "e.g. the Debian package pocl-opencl-icd",
             name);
     }
+    tfm__cl_best_first(found, n);
     return n;
 }
 
@@ -150,7 +168,7 @@ enum tfm_status tfm__cl_probe(const struct tfm_host *host, const char *params,
         tfm__cl_list(found, TFM_PROBE_DEVICES, report->reason, sizeof report->reason);
     report->usable = report->n_devices > 0;
     for (uint32_t i = 0; i < report->n_devices; i++) {
-        const int32_t score = found[i].kind == TFM_DEVICE_CPU ? 50 : 100;
+        const int32_t score = score_of(&found[i]);
         snprintf(report->devices[i].name, sizeof report->devices[i].name, "%s", found[i].name);
         snprintf(report->devices[i].platform, sizeof report->devices[i].platform, "%s",
                  found[i].platform_name);
@@ -274,8 +292,10 @@ enum tfm_status tfm__cl_open(const struct tfm_host *host, uint32_t index, void *
     if (status == TFM_STATUS_OK) {
         take_units(d);
         d->parts = d->units * PARTS_PER_UNIT;
-        status = create_objects(d, err);
+        status = tfm__cl_settings_read(d, err);
     }
+    if (status == TFM_STATUS_OK)
+        status = create_objects(d, err);
     if (status != TFM_STATUS_OK) {
         tfm__cl_close(d);
         return status;
@@ -284,10 +304,23 @@ enum tfm_status tfm__cl_open(const struct tfm_host *host, uint32_t index, void *
     return TFM_STATUS_OK;
 }
 
+/* What really ran, for who wants to know whether CLBlast had a part in it. */
+static void tell_counts(const struct tfm__cl_device *d)
+{
+    char text[128];
+
+    snprintf(text, sizeof text, "so far %llu SGEMM calls of CLBlast and %llu launches",
+             (unsigned long long)atomic_load(&tfm__cl_sgemm_calls),
+             (unsigned long long)atomic_load(&tfm__cl_kernel_launches));
+    d->host->log(TFM_LOG_INFO, "opencl", text);
+}
+
 void tfm__cl_close(void *device)
 {
     struct tfm__cl_device *d = device;
 
+    if (d->context)
+        tell_counts(d);
     if (d->gemm_used)
         tfm__cl_gemm_forget();
     tfm__cl_programs_close(d);
