@@ -248,6 +248,23 @@ static enum tfm_status create_objects(struct tfm__cl_device *d, struct tfm_error
     return tfm__cl_programs_open(d, err);
 }
 
+/* What is told of a device that works. */
+static void tell_choices(struct tfm__cl_device *d)
+{
+    const uint32_t threads = d->host->threads();
+    const char *folder = secure_getenv("TFM_KERNEL_PATH");
+    char text[64], why[128];
+
+    snprintf(text, sizeof text, "%u", d->units);
+    snprintf(why, sizeof why,
+             d->kind == TFM_DEVICE_CPU ? "%u threads are allowed (-t, TFM_THREADS, affinity)"
+                                       : "a device that is no CPU is used whole",
+             threads);
+    tfm__cl_choose(d, "compute units", text, why);
+    tfm__cl_choose(d, "kernels", folder && *folder ? folder : "those in the module",
+                   folder && *folder ? "TFM_KERNEL_PATH names them" : "TFM_KERNEL_PATH is not set");
+}
+
 enum tfm_status tfm__cl_open(const struct tfm_host *host, uint32_t index, void **device,
                              struct tfm_error *err)
 {
@@ -280,6 +297,7 @@ enum tfm_status tfm__cl_open(const struct tfm_host *host, uint32_t index, void *
         tfm__cl_close(d);
         return status;
     }
+    tell_choices(d);
     *device = d;
     return TFM_STATUS_OK;
 }

@@ -92,7 +92,8 @@ static int is_rejected(struct tfm__entry *entry, uint32_t index, struct tfm_erro
     return rejected;
 }
 
-/* The first device of the backend that opens. `first` keeps the first failure of all. */
+/* The first device of the backend that opens. `first` keeps the first failure of all; a setting that is none
+ * is one: another device would hide it. */
 static int open_one(struct tfm__entry *entry, uint32_t *index, struct tfm_device **device,
                     struct tfm_error *first)
 {
@@ -102,6 +103,10 @@ static int open_one(struct tfm__entry *entry, uint32_t *index, struct tfm_device
         if (!told && tfm__device_open(entry, i, device, &why) == TFM_STATUS_OK) {
             *index = i;
             return 1;
+        }
+        if (why.status == TFM_STATUS_INVALID_ARGUMENT) {
+            *first = why;
+            return 0;
         }
         if (!told)
             tfm__log(TFM_LOG_WARN, entry->name, "%s; auto tries the next", why.text);
@@ -125,8 +130,11 @@ enum tfm_status tfm__auto_open(struct tfm_registry *registry, const char *source
             return tfm_error_set(err, first.status,
                                  "%s: auto: %s (TFM_STRICT keeps reference from taking over)",
                                  source, first.text);
-        if (!open_one(candidate, index, device, &first))
+        if (!open_one(candidate, index, device, &first)) {
+            if (first.status == TFM_STATUS_INVALID_ARGUMENT)
+                return tfm_error_set(err, first.status, "%s: auto: %s", source, first.text);
             continue;
+        }
         if (candidate->probe.score < WHOLE_DEVICE)
             warn_unusable(registry, candidate->name);
         *entry = candidate;
