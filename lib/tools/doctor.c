@@ -13,19 +13,19 @@
 #include "lib/tools/device_text.h"
 #include "lib/tools/doctor.h"
 #include "lib/tools/json_text.h"
+#include "lib/tools/kernel_cache.h"
 #include "lib/tools/message.h"
 #include "lib/tools/place.h"
 #include "lib/tools/setup.h"
 
-enum { BACKENDS = 64, WHOLE_DEVICE = 50 };
+enum { BACKENDS = 64 };
 
 static json_t *text(const char *value)
 {
     return tfm__json_string(value, strlen(value));
 }
 
-/* One line that says what is wrong and what to do. */
-TFM_PRINTF(2, 3) static void add_problem(json_t *report, const char *format, ...)
+void tfm__doctor_problem(json_t *report, const char *format, ...)
 {
     char line[2000];
     va_list args;
@@ -68,8 +68,9 @@ static void choose_trial(json_t *report)
     const char *helper = helper_of(json_object_get(report, "places"));
 
     if (!helper || access(helper, X_OK) != 0)
-        add_problem(report, "%s cannot be started: plugins from outside are loaded without a trial",
-                    helper ? helper : "the helper tfm-probe");
+        tfm__doctor_problem(report,
+                            "%s cannot be started: plugins from outside are loaded without a trial",
+                            helper ? helper : "the helper tfm-probe");
     else if (!decided || !*decided)
         tfm_plugin_trial_set(TFM_PLUGIN_TRIAL_ALL, 0);
 }
@@ -85,10 +86,12 @@ static void look_at_drivers(json_t *report, const json_t *facts)
     {
         const char *file = json_string_value(json_object_get(driver, "file"));
         const char *problem = json_string_value(json_object_get(driver, "problem"));
+        if (!problem && !json_object_get(driver, "loads"))
+            problem = "it ended the process that loaded it: take its .icd file away";
         if (problem)
-            add_problem(report, "driver %s: %s",
-                        file ? file : json_string_value(json_object_get(driver, "library")),
-                        problem);
+            tfm__doctor_problem(report, "driver %s: %s",
+                                file ? file : json_string_value(json_object_get(driver, "library")),
+                                problem);
     }
 }
 
@@ -102,8 +105,9 @@ static void look_at_caches(json_t *report, const json_t *facts)
     json_array_foreach(json_object_get(facts, "caches"), i, cache)
     {
         if (!json_is_true(json_object_get(cache, "writable")))
-            add_problem(report, "kernels are compiled anew at each start: %s cannot be written",
-                        json_string_value(json_object_get(cache, "folder")));
+            tfm__doctor_problem(report,
+                                "kernels are compiled anew at each start: %s cannot be written",
+                                json_string_value(json_object_get(cache, "folder")));
     }
 }
 
@@ -118,7 +122,7 @@ static json_t *make_facts(json_t *report, struct tfm_registry *registry, size_t 
         json_t *facts = file && file[0] == '/' ? tfm__doctor_facts(file, why, sizeof why) : NULL;
         if (facts && *why) {
             json_object_set_new(facts, "ended", text(why));
-            add_problem(report, "%s: the process that asked it for facts: %s", file, why);
+            tfm__doctor_problem(report, "%s: the process that asked it for facts: %s", file, why);
         }
         look_at_drivers(report, facts);
         look_at_caches(report, facts);
@@ -137,7 +141,8 @@ static void add_backends(json_t *report, struct tfm_registry *registry, json_t *
         json_object_set(object, "facts", json_array_get(facts, i));
         json_array_append_new(backends, object);
         if (row->status != TFM_STATUS_OK)
-            add_problem(report, "backend %s: %s", *row->name ? row->name : row->file, row->reason);
+            tfm__doctor_problem(report, "backend %s: %s", *row->name ? row->name : row->file,
+                                row->reason);
     }
     json_object_set_new(report, "backends", backends);
 }
@@ -156,90 +161,6 @@ static void add_devices(json_t *report, struct tfm_registry *registry)
     json_object_set_new(report, "devices", devices);
 }
 
-/* ---- the choice --------------------------------------------------------------------------------- */
-
-/* Warnings are part of the report. */
-static void keep_warning(void *context, enum tfm_log_level level, const char *backend,
-                         const char *line)
-{
-    char whole[1100];
-    if (level > TFM_LOG_WARN)
-        return;
-    snprintf(whole, sizeof whole, "%s: %s", backend, line);
-    json_array_append_new(context, text(whole));
-}
-
-static const char *asked(const struct tfm__options *options, const char **by)
-{
-    const char *variable = secure_getenv("TFM_BACKEND");
-
-    *by = options->backend ? "--backend" : variable && *variable ? "TFM_BACKEND" : "nobody";
-    return options->backend ? options->backend : variable && *variable ? variable : "auto";
-}
-
-static int32_t score_of(struct tfm_registry *registry, const char *backend)
-{
-    for (size_t i = 0; i < tfm_registry_count(registry); i++) {
-        const struct tfm_backend_row *row = tfm_registry_row(registry, i);
-        if (row->status == TFM_STATUS_OK && strcmp(row->name, backend) == 0)
-            return row->probe->score;
-    }
-    return 0;
-}
-
-static void add_reason(json_t *choice, int is_auto, size_t warnings, int32_t score)
-{
-    char why[200];
-
-    if (!is_auto)
-        snprintf(why, sizeof why, "it was named");
-    else if (warnings == 0)
-        snprintf(why, sizeof why, "it has the highest score, %" PRId32, score);
-    else
-        snprintf(why, sizeof why,
-                 "of those that open it has the highest score, %" PRId32 "; see what is wrong",
-                 score);
-    json_object_set_new(choice, "why", text(why));
-}
-
-/* Opens what would be opened, and asks it. */
-static int add_choice(json_t *report, const struct tfm__options *options, struct tfm__setup *setup)
-{
-    const char *by, *spec = asked(options, &by);
-    json_t *warnings = json_array(), *warning,
-           *choice = json_pack("{s:o, s:s}", "asked", text(spec), "asked_by", by);
-    const int is_auto = strcmp(spec, "auto") == 0;
-    struct tfm_error err;
-    size_t i;
-
-    json_object_set_new(report, "choice", choice);
-    tfm_log_set(keep_warning, warnings);
-    const enum tfm_status status =
-        tfm_devices_open(setup->registry, options->backend, -1, setup->devices, TFM__SETUP_DEVICES,
-                         &setup->n_devices, &err);
-    tfm_log_set(NULL, NULL);
-    json_array_foreach(warnings, i, warning) add_problem(report, "%s", json_string_value(warning));
-    if (status != TFM_STATUS_OK) {
-        json_object_set_new(choice, "error", text(err.text));
-        json_decref(warnings);
-        add_problem(report, "%s", err.text);
-        return TFM__EXIT_FAILED;
-    }
-    struct tfm__doctor_tree tree = {choice, NULL};
-    const struct tfm_doctor_sink sink = tfm__doctor_sink(&tree);
-    const struct tfm_device *device = setup->devices[0];
-    const int32_t score = score_of(setup->registry, tfm_device_backend(device));
-    json_object_set_new(choice, "backend", text(tfm_device_backend(device)));
-    json_object_set_new(choice, "name", text(tfm_device_name(device)));
-    add_reason(choice, is_auto, json_array_size(warnings), score);
-    json_decref(warnings);
-    if (is_auto && score < WHOLE_DEVICE)
-        add_problem(report, "%s is slow for whole models; opencl is the fast backend",
-                    tfm_device_backend(device));
-    tfm_device_doctor(device, &sink);
-    return TFM__EXIT_OK;
-}
-
 int tfm__verb_doctor(const struct tfm__options *options)
 {
     struct tfm__setup setup = {0};
@@ -249,17 +170,21 @@ int tfm__verb_doctor(const struct tfm__options *options)
     json_object_set_new(report, "places", places);
     tfm__place_add_plugins();
     if (tfm_registry_places(add_place, places))
-        add_problem(report, "out of memory");
+        tfm__doctor_problem(report, "out of memory");
     choose_trial(report);
     int code = tfm__setup_registry(options, &setup);
     if (code != TFM__EXIT_OK)
         goto done;
     json_object_set_new(report, "program", make_program());
+    if (tfm__kernel_cache_is_private())
+        tfm__doctor_problem(report,
+                            "HOME cannot be written, so kernels are compiled anew each time: "
+                            "set POCL_CACHE_DIR to a folder that can");
     json_t *facts = make_facts(report, setup.registry, tfm_registry_count(setup.registry));
     add_backends(report, setup.registry, facts);
     json_decref(facts);
     add_devices(report, setup.registry);
-    code = add_choice(report, options, &setup);
+    code = tfm__doctor_choice(report, options, &setup);
     if (options->json) {
         const int put = tfm__json_put(json_incref(report));
         code = put != TFM__EXIT_OK ? put : code;

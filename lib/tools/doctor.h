@@ -7,6 +7,11 @@
 
 #include <tfm/doctor.h>
 
+#include "lib/tools/setup.h"
+
+/* One line of what is wrong, with what to do. */
+void tfm__doctor_problem(json_t *report, const char *format, ...) TFM_PRINTF(2, 3);
+
 /* ---- doctor_facts.c: what a backend tells of itself (tfm/doctor.h) ---- */
 
 /* A sink that adds to `object`: lists of objects; a number of bytes has "_bytes" behind its key. */
@@ -20,6 +25,12 @@ struct tfm_doctor_sink tfm__doctor_sink(struct tfm__doctor_tree *tree);
  * is called for. A new object; what was told before that process ended too early is in it, and why[size] says
  * how it ended ("" = well). NULL when out of memory. */
 json_t *tfm__doctor_facts(const char *file, char *why, size_t size);
+
+/* ---- doctor_choice.c ---- */
+
+/* Adds "choice": the device that --backend, TFM_BACKEND or auto takes. Exit code 1 when there is none. */
+int tfm__doctor_choice(json_t *report, const struct tfm__options *options,
+                       struct tfm__setup *setup);
 
 /* ---- doctor_text.c ---- */
 

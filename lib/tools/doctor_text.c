@@ -77,7 +77,10 @@ static void put_facts(json_t *facts)
         json_array_foreach(items, i, item)
         {
             printf("      %s %zu\n", list, i);
-            json_object_foreach(item, key, value) put_fact(10, key, value);
+            json_object_foreach(item, key, value)
+            {
+                put_fact(10, key, value);
+            }
         }
     }
 }
@@ -100,8 +103,10 @@ static void put_places(const json_t *report)
 
     printf("\nwhere backends are looked for\n");
     json_array_foreach(json_object_get(report, "places"), i, place)
+    {
         printf("   %-16s %s%s\n", string(place, "source"), string(place, "path"),
                json_is_true(json_object_get(place, "exists")) ? "" : " (is not there)");
+    }
 }
 
 static void put_backends(const json_t *report)
@@ -149,11 +154,13 @@ static void put_choice(const json_t *report)
     if (json_object_get(choice, "error"))
         printf("   nothing: %s\n", string(choice, "error"));
     else
-        printf("   %s: %s, because %s\n", string(choice, "backend"), string(choice, "name"),
+        printf("   %s: %s, because %s\n", string(choice, "device"), string(choice, "name"),
                string(choice, "why"));
     json_array_foreach(json_object_get(choice, "choices"), i, item)
+    {
         printf("   %s: %s, because %s\n", string(item, "what"), string(item, "choice"),
                string(item, "why"));
+    }
 }
 
 void tfm__doctor_put(const json_t *report)
@@ -168,7 +175,9 @@ void tfm__doctor_put(const json_t *report)
     put_choice(report);
     printf("\nwhat is wrong\n");
     json_array_foreach(json_object_get(report, "problems"), i, problem)
+    {
         printf("   %s\n", json_string_value(problem));
+    }
     if (json_array_size(json_object_get(report, "problems")) == 0)
         printf("   nothing that could be found\n");
 }

@@ -108,6 +108,7 @@ TFM_API struct tfm_device *tfm_device_retain(struct tfm_device *device);
 TFM_API void tfm_device_release(struct tfm_device *device);              /* NULL is fine */
 TFM_API const char *tfm_device_backend(const struct tfm_device *device); /* "opencl" */
 TFM_API const char *tfm_device_name(const struct tfm_device *device);    /* "pthread-..." */
+TFM_API uint32_t tfm_device_index(const struct tfm_device *device);      /* in the probe's list */
 /* A named table of the backend, or NULL. */
 TFM_API const void *tfm_device_extension(const struct tfm_device *device, const char *name);
 
