@@ -142,6 +142,8 @@ static const void *extension(void *device, const char *name)
     (void)device;
     if (strcmp(name, TFM_DOCTOR) == 0)
         return &tfm__cl_doctor;
+    if (strcmp(name, TFM_OPENCL_INTEROP) == 0)
+        return &tfm__cl_interop;
     return strcmp(name, TFM_OPENCL_COUNTERS) == 0 ? &counters : NULL;
 }
 

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include <tfm/backend.h>
+#include <tfm/opencl.h>
 
 #include "kernels/step.h"
 
@@ -57,7 +58,8 @@ struct tfm__cl_device {
     struct tfm__cl_found found;
     cl_device_id id; /* found.device, or a sub-device of it */
     cl_context context;
-    cl_command_queue queue;          /* for transfers and packing; an exec has its own */
+    cl_command_queue queue; /* for transfers and packing; an exec has its own */
+    int lent;               /* 1 = the objects are the caller's; execs run on `queue` too */
     struct tfm__cl_sources *sources; /* of all kernels, as they were when the device was opened */
     pthread_mutex_t build_lock;
     struct tfm__cl_built *built; /* under the lock: the programs so far */
@@ -91,9 +93,16 @@ enum tfm_status tfm__cl_probe(const struct tfm_host *host, const char *params,
                               struct tfm_probe *report, struct tfm_error *err);
 enum tfm_status tfm__cl_open(const struct tfm_host *host, uint32_t index, void **device,
                              struct tfm_error *err);
+/* Opens a device on objects of the caller that fit together; retains them. */
+enum tfm_status tfm__cl_open_lent(const struct tfm_host *host, cl_platform_id platform,
+                                  const struct tfm_opencl_objects *lent, void **device,
+                                  struct tfm_error *err);
 void tfm__cl_close(void *device);
 void tfm__cl_caps(void *device, struct tfm_device_caps *caps);
 enum tfm_status tfm__cl_sync(void *device, struct tfm_error *err);
+
+/* What the extension TFM_OPENCL_INTEROP returns (interop.c). */
+extern const struct tfm_interop tfm__cl_interop;
 
 /* ---- settings (settings.c) ------------------------------------------------------------------------ */
 

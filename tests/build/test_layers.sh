@@ -21,6 +21,7 @@ allowed() {
         lib/include/tfm/tfm.h | lib/include/tfm/cache.h | lib/include/tfm/nn.h | \
             lib/include/tfm/positions.h)
             echo "$core_api|$nn_api" ;;
+        lib/include/tfm/opencl.h) echo 'CL/cl\.h|tfm/(device|plan)\.h' ;;
         lib/include/tfm/backend.h) echo 'tfm/(attrs\.def|dtype\.h|dtypes\.def|op\.h|ops\.def|status\.def|status\.h)' ;;
         lib/include/tfm/*) echo "$core_api" ;;
         lib/core/version.c) echo 'tfm/tfm\.h|config\.h' ;;

@@ -112,6 +112,18 @@ TFM_API uint32_t tfm_device_index(const struct tfm_device *device);      /* in t
 /* A named table of the backend, or NULL. */
 TFM_API const void *tfm_device_extension(const struct tfm_device *device, const char *name);
 
+/* A device of the backend named `backend` on objects that the program has already, as the backend's extension
+ * `extension` (struct tfm_interop in tfm/backend.h) takes them; tfm/opencl.h calls it with types. The backend
+ * retains what it keeps of them. The device is never shared with another opening, and the backend is not
+ * probed. NOT_FOUND, PLUGIN: no such backend; UNSUPPORTED: it has no such extension; what the backend says. */
+TFM_API enum tfm_status tfm_device_wrap(struct tfm_registry *registry, const char *backend,
+                                        const char *extension, const void *objects,
+                                        struct tfm_device **device, struct tfm_error *err);
+/* The objects of an open device, borrowed: valid while it is held. UNSUPPORTED: its backend has no such
+ * extension; what the backend says. */
+TFM_API enum tfm_status tfm_device_objects(const struct tfm_device *device, const char *extension,
+                                           void *objects, struct tfm_error *err);
+
 /* Host threads: 0 = TFM_THREADS, else the CPUs of the affinity mask. Takes effect for devices opened
  * and pools started later. */
 TFM_API void tfm_threads_set(uint32_t threads);
