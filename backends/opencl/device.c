@@ -286,6 +286,25 @@ static enum tfm_status create_objects(struct tfm__cl_device *d, struct tfm_error
     return TFM_STATUS_OK;
 }
 
+/* What is told of a device that works. */
+static void tell_choices(struct tfm__cl_device *d, const struct tfm_opencl_objects *lent)
+{
+    const char *folder = secure_getenv("TFM_KERNEL_PATH");
+    char text[64], why[128];
+
+    snprintf(text, sizeof text, "%u", d->units);
+    if (lent)
+        snprintf(why, sizeof why, "the program's own device is used whole");
+    else if (d->kind == TFM_DEVICE_CPU)
+        snprintf(why, sizeof why, "%u threads are allowed (-t, TFM_THREADS, affinity)",
+                 d->host->threads());
+    else
+        snprintf(why, sizeof why, "a device that is no CPU is used whole");
+    tfm__cl_choose(d, "compute units", text, why);
+    tfm__cl_choose(d, "kernels", folder && *folder ? folder : "those in the module",
+                   folder && *folder ? "TFM_KERNEL_PATH names them" : "TFM_KERNEL_PATH is not set");
+}
+
 /* lent: objects of the caller, checked; NULL = make our own. */
 static enum tfm_status open_found(const struct tfm_host *host, const struct tfm__cl_found *found,
                                   const struct tfm_opencl_objects *lent, void **device,
@@ -317,6 +336,7 @@ static enum tfm_status open_found(const struct tfm_host *host, const struct tfm_
         tfm__cl_close(d);
         return status;
     }
+    tell_choices(d, lent);
     *device = d;
     return TFM_STATUS_OK;
 }
