@@ -152,37 +152,38 @@ static int prove(struct tfm__cl_device *d, const struct way *way, struct tfm_err
     return 0;
 }
 
-static void tell(const struct tfm__cl_device *d, enum tfm_log_level level, const char *what,
-                 const char *name)
-{
-    char text[512];
-
-    snprintf(text, sizeof text, "activations of 8 bits: %.300s%s", what, name);
-    d->host->log(level, "opencl", text);
-}
-
 enum tfm_status tfm__cl_int8_open(struct tfm__cl_device *d, struct tfm_error *err)
 {
-    if (d->settings.act == TFM__CL_ACT_F32)
+    const int asked = d->settings.act == TFM__CL_ACT_INT8;
+    const char *why_f32 = "the device has no fast products of bytes";
+    char text[96];
+
+    if (d->settings.act == TFM__CL_ACT_F32) {
+        tfm__cl_choose(d, "activations", "f32", "TFM_ACT does not say int8 or auto");
         return TFM_STATUS_OK;
+    }
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         struct tfm_error why = {0};
-        if ((d->settings.act == TFM__CL_ACT_AUTO && !ways[i].fast) || !ways[i].may(d))
+        if ((!asked && !ways[i].fast) || !ways[i].may(d))
             continue;
         if (prove(d, &ways[i], &why)) {
             d->settings.act = TFM__CL_ACT_INT8;
             d->settings.int8 = ways[i].options;
-            tell(d, TFM_LOG_INFO, "by ", ways[i].name);
+            snprintf(text, sizeof text, "8 bits, by %s", ways[i].name);
+            tfm__cl_choose(d, "activations", text,
+                           asked ? "TFM_ACT says so"
+                                 : "TFM_ACT is auto and the device is fast at it");
             return TFM_STATUS_OK;
         }
-        tell(d, TFM_LOG_WARN, why.text, "");
+        d->host->log(TFM_LOG_WARN, "opencl", why.text);
+        why_f32 = "the fast products of bytes failed their proof";
     }
-    if (d->settings.act == TFM__CL_ACT_INT8)
+    if (asked)
         return d->host->error(err, TFM_STATUS_UNSUPPORTED,
                               "opencl: TFM_ACT is int8, and %s multiplies bytes in no way that is "
                               "right; use TFM_ACT=f32",
                               d->name);
     d->settings.act = TFM__CL_ACT_F32;
-    tell(d, TFM_LOG_INFO, "none, because the device has no fast products of bytes", "");
+    tfm__cl_choose(d, "activations", "f32", why_f32);
     return TFM_STATUS_OK;
 }
