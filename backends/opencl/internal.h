@@ -38,6 +38,13 @@ struct tfm__cl_found {
     char name[128], platform_name[128];
 };
 
+/* Something that could be done in several ways on a device. */
+struct tfm__cl_choice {
+    const char *what; /* "matrix product of many rows" */
+    char choice[96], why[160];
+};
+enum { TFM__CL_CHOICES = 12 };
+
 /* What the environment asks for, read when a device is opened. */
 enum tfm__cl_gemm_choice { TFM__CL_GEMM_OWN, TFM__CL_GEMM_CLBLAST };
 
@@ -64,7 +71,15 @@ struct tfm__cl_device {
     pthread_mutex_t gemm_lock;
     int gemm_ready; /* under the lock: overrides applied and proved, kernels compiled */
     int gemm_used;  /* CLBlast was called, and may hold programs of this device */
+
+    struct tfm__cl_choice choices[TFM__CL_CHOICES]; /* set while it is opened */
+    uint32_t n_choices;
 };
+
+/* Keeps for `tfm doctor` what was chosen and why, and logs it; `what` is a constant. While a device is opened;
+ * the latest of a `what` counts. */
+void tfm__cl_choose(struct tfm__cl_device *device, const char *what, const char *choice,
+                    const char *why);
 
 /* Usable devices of all platforms in flat order, the best first, at most `max`. `remark` [size] gets what was skipped
  * and why, or why there are none. Returns their number. */
