@@ -3,7 +3,12 @@
 #include "tests/opencl/interop_scene.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <time.h>
+
+#include <tfm/llm.h>
+
+#include "tests/llm/tiny_llama.h"
 
 static float x[ROWS * D], sum[ROWS * D], y[ROWS * E];
 static int32_t ids[ROWS];
@@ -570,6 +575,53 @@ START_TEST(on_a_part_of_a_device)
 }
 END_TEST
 
+/* ---- a model ---- */
+
+static void speak(struct tfm_model *model, struct tfm_device *device, float *logits, size_t n)
+{
+    const int32_t prompt[] = {72, 101, 108, 108, 111}, more = 44;
+    struct tfm_session *session = NULL;
+    struct tfm_session_options options;
+
+    tfm_session_defaults(&options);
+    options.context = 32;
+    OK(tfm_session_create(model, &device, 1, &options, &session, &scene.err));
+    OK(tfm_session_feed(session, prompt, 5, &scene.err));
+    OK(tfm_session_feed(session, &more, 1, &scene.err));
+    memcpy(logits, tfm_session_logits(session), n * sizeof *logits);
+    tfm_session_destroy(session);
+}
+
+/* Fault: what stands on plans and execs wants devices that were opened by name. */
+START_TEST(a_session_on_the_wrapped_device)
+{
+    struct tiny_llama tiny = tiny_llama_default();
+    struct test_devices opened;
+    struct tfm_model *model = NULL;
+    static float wrapped[512], named[512];
+    char path[128];
+
+    const char *tmp = getenv("TMPDIR");
+    snprintf(path, sizeof path, "%.80s/tfm-interop-XXXXXX", tmp ? tmp : "/tmp");
+    const int file = mkstemp(path);
+    ck_assert_int_ge(file, 0);
+    close(file);
+    tiny.type = TINY_Q4_1;
+    tiny_llama_write(&tiny, path);
+    OK(tfm_model_open(path, &model, &scene.err));
+    const size_t vocab = (size_t)tfm_model_config(model)->vocab;
+    ck_assert_uint_le(vocab, sizeof named / sizeof *named);
+    test_devices_open(&opened);
+    speak(model, opened.device[0], named, vocab);
+    speak(model, scene.device, wrapped, vocab);
+    ck_assert_mem_eq(wrapped, named, vocab * sizeof *named);
+    tfm_model_close(model);
+    test_devices_close(&opened);
+    unlink(path);
+    scene_close();
+}
+END_TEST
+
 int main(void)
 {
     if (!tests_ask(scene_present))
@@ -589,5 +641,6 @@ int main(void)
     tcase_add_test(tcase, with_a_part_on_reference);
     tcase_add_test(tcase, on_a_device_that_was_opened_by_name);
     tcase_add_test(tcase, on_a_part_of_a_device);
+    tcase_add_test(tcase, a_session_on_the_wrapped_device);
     return tests_run(suite);
 }
