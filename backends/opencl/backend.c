@@ -8,6 +8,7 @@
 #include "config.h"
 
 #include "backends/opencl/counters.h"
+#include "backends/opencl/doctor.h"
 #include "backends/opencl/internal.h"
 #include "backends/opencl/profile.h"
 
@@ -142,6 +143,8 @@ static const void *extension(void *device, const char *name)
     (void)device;
     if (strcmp(name, TFM_PROFILE_EXTENSION) == 0)
         return &tfm__cl_profile_table;
+    if (strcmp(name, TFM_DOCTOR) == 0)
+        return &tfm__cl_doctor;
     if (strcmp(name, TFM_OPENCL_INTEROP) == 0)
         return &tfm__cl_interop;
     return strcmp(name, TFM_OPENCL_COUNTERS) == 0 ? &counters : NULL;
