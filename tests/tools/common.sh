@@ -35,8 +35,9 @@ verdict() {
     else
         echo "not ok $case_number - $2"
         echo "# exit code $code"
-        head -c 2000 "$out" | sed 's/^/# out: /'
-        head -c 2000 "$err" | sed 's/^/# err: /'
+        # what is cut off ends within a line: the next result must not stand behind it
+        { head -c 2000 "$out"; echo; } | sed 's/^/# out: /'
+        { head -c 2000 "$err"; echo; } | sed 's/^/# err: /'
     fi
 }
 lines() { wc -l <"$1" | tr -d ' '; }
