@@ -227,7 +227,8 @@ static enum tfm_status create_objects(struct tfm__cl_device *d, struct tfm_error
     d->queue = clCreateCommandQueue(d->context, d->id, 0, &code);
     if (code != CL_SUCCESS)
         return tfm__cl_fail(d->host, err, "clCreateCommandQueue", code);
-    return tfm__cl_programs_open(d, err);
+    const enum tfm_status status = tfm__cl_pulse_open(d, err);
+    return status == TFM_STATUS_OK ? tfm__cl_programs_open(d, err) : status;
 }
 
 enum tfm_status tfm__cl_open(const struct tfm_host *host, uint32_t index, void **device,
@@ -273,6 +274,7 @@ void tfm__cl_close(void *device)
     if (d->gemm_used)
         tfm__cl_gemm_forget();
     tfm__cl_programs_close(d);
+    tfm__cl_pulse_close(d);
     if (d->queue)
         (void)clReleaseCommandQueue(d->queue);
     if (d->context)

@@ -23,11 +23,19 @@ struct tfm_device {
     const char *name;
 };
 
+/* Whoever still has a lost device keeps it and its failures; who opens it now gets a new one. */
+static int is_lost(const struct tfm_device *device)
+{
+    const struct tfm_backend *table = &device->entry->table;
+    struct tfm_error ignored = {0};
+    return table->sync && table->sync(device->handle, &ignored) == TFM_STATUS_DEVICE_LOST;
+}
+
 /* A device keeps the threads it was opened with, so one with another number is another device. */
 static struct tfm_device *find_open(const struct tfm__entry *entry, uint32_t index)
 {
     for (struct tfm_device *device = entry->devices; device; device = device->next) {
-        if (device->index == index && device->threads == tfm_threads())
+        if (device->index == index && device->threads == tfm_threads() && !is_lost(device))
             return device;
     }
     return NULL;
