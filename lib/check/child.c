@@ -160,6 +160,7 @@ static enum tfm_status make_registry(const struct tfm__check_options *options,
 
     if (!plugins)
         return tfm_error_set(err, TFM_STATUS_NOMEM, "out of memory");
+    tfm_plugin_trial_set(TFM_PLUGIN_TRIAL_OFF, 0); /* this process is the trial */
     plugins[0] = options->subject;
     for (size_t i = extra; i < n; i++)
         plugins[i] = options->plugins[i - extra];

@@ -162,8 +162,7 @@ static const char *loader_text(const char *path)
                : text;
 }
 
-enum tfm_status tfm__plugin_load(const char *path, const struct tfm_backend **table,
-                                 struct tfm_error *err)
+enum tfm_status tfm__plugin_file_check(const char *path, struct tfm_error *err)
 {
     struct stat info;
 
@@ -172,10 +171,12 @@ enum tfm_status tfm__plugin_load(const char *path, const struct tfm_backend **ta
         return tfm_error_set(err, TFM_STATUS_PLUGIN, "cannot be opened: %s", strerror(errno));
     if (!S_ISREG(info.st_mode))
         return tfm_error_set(err, TFM_STATUS_PLUGIN, "not a regular file");
-    const enum tfm_status status = tfm__elf_file_check(path, err);
-    if (status != TFM_STATUS_OK)
-        return status;
+    return tfm__elf_file_check(path, err);
+}
 
+enum tfm_status tfm__plugin_load(const char *path, const struct tfm_backend **table,
+                                 struct tfm_error *err)
+{
     void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!module)
         return tfm_error_set(err, TFM_STATUS_PLUGIN, "dlopen: %s", loader_text(path));

@@ -7,9 +7,12 @@
 
 #define TFM__NAME_MAX 31 /* bytes of a backend's name */
 
-/* Opens a module by its absolute path and finds its table. The module stays loaded, also when the
+/* What dlopen would not survive. PLUGIN: no regular file, or one that was cut off. */
+enum tfm_status tfm__plugin_file_check(const char *path, struct tfm_error *err);
+
+/* Opens a module that passed the check of files, by its absolute path, and finds its table. The module stays loaded, also when the
  * table is refused later: its constructors may have left threads behind.
- * PLUGIN: not a regular file, dlopen refuses it, no symbol; the text says which. */
+ * PLUGIN: dlopen refuses it, no symbol; the text says which. */
 enum tfm_status tfm__plugin_load(const char *path, const struct tfm_backend **table,
                                  struct tfm_error *err);
 

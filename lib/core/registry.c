@@ -11,6 +11,7 @@
 #include "lib/core/log.h"
 #include "lib/core/plugin.h"
 #include "lib/core/search.h"
+#include "lib/core/trial.h"
 
 extern const struct tfm_backend tfm__backend_reference; /* backends/reference */
 
@@ -77,13 +78,20 @@ static int is_listed(const struct tfm_registry *registry, const struct stat *inf
     return 0;
 }
 
+struct filling {
+    struct tfm_registry *registry;
+    struct tfm__trial trial;
+};
+
 /* Called by the search for each file. */
 static enum tfm_status add_file(void *context, const char *file, int asked, const char *problem)
 {
-    struct tfm_registry *registry = context;
+    const struct filling *filling = context;
+    struct tfm_registry *registry = filling->registry;
     const struct tfm_backend *table = NULL;
     struct tfm_error why = {0};
     struct stat info = {0};
+    char tried[TFM__NAME_MAX + 1] = "";
     enum tfm_status status;
 
     if (!problem && stat(file, &info) == 0 && is_listed(registry, &info))
@@ -98,12 +106,16 @@ static enum tfm_status add_file(void *context, const char *file, int asked, cons
     if (problem)
         status = tfm_error_set(&why, TFM_STATUS_PLUGIN, "cannot be opened: %s", problem);
     else
+        status = tfm__plugin_file_check(file, &why);
+    if (status == TFM_STATUS_OK)
+        status = tfm__trial_run(&filling->trial, file, asked, tried, &why);
+    if (status == TFM_STATUS_OK)
         status = tfm__plugin_load(file, &table, &why);
     if (status == TFM_STATUS_OK)
         status = accept_table(registry, entry, table, &why);
 
     /* A refused table leaves its name and version, if it came so far. */
-    const char *name = entry->table.name, *version = entry->table.version;
+    const char *name = *tried ? tried : entry->table.name, *version = entry->table.version;
     if (status != TFM_STATUS_OK) {
         tfm__entry_refuse(entry, why.text);
         tfm__log(TFM_LOG_INFO, "registry", "%s: %s", file, entry->reason);
@@ -140,18 +152,25 @@ static enum tfm_status add_table(struct tfm_registry *registry, const struct tfm
 enum tfm_status tfm_registry_create(const char *const *plugins, size_t n,
                                     struct tfm_registry **registry, struct tfm_error *err)
 {
-    enum tfm_status status;
+    struct filling filling;
 
     tfm_error_clear(err);
+    enum tfm_status status = tfm__trial_init(&filling.trial, err);
+    if (status != TFM_STATUS_OK)
+        return status;
     struct tfm_registry *made = tfm__alloc(sizeof *made);
-    if (!made)
+    if (!made) {
+        tfm__trial_deinit(&filling.trial);
         return tfm_error_set(err, TFM_STATUS_NOMEM, "registry: out of memory");
+    }
     pthread_mutex_init(&made->lock, NULL);
+    filling.registry = made;
 
     /* First, so that no plugin can take its name. */
     status = add_table(made, &tfm__backend_reference, "built in", 1, err);
     if (status == TFM_STATUS_OK)
-        status = tfm__search_plugins(plugins, n, add_file, made);
+        status = tfm__search_plugins(plugins, n, add_file, &filling);
+    tfm__trial_deinit(&filling.trial);
     if (status != TFM_STATUS_OK) {
         tfm_registry_destroy(made);
         return tfm_error_set(err, status, "registry: %s", tfm_status_text(status));

@@ -18,7 +18,7 @@
 #ifndef TFM_PLUGIN_DIR
 #define TFM_PLUGIN_DIR ""
 #endif
-#define BESIDE_LIBRARY "tfm/backends-1" /* the end of $(pkglibdir)/backends-1 */
+#define BACKENDS "backends-1" /* the end of $(pkglibdir)/backends-1 */
 
 struct search {
     tfm__search_visit visit;
@@ -69,7 +69,7 @@ static enum tfm_status visit_folder(const struct search *search, const char *fol
 }
 
 /* A file or folder that somebody wrote down. Resolved here and now, once. */
-static enum tfm_status visit_path(const struct search *search, const char *path)
+static enum tfm_status visit_path(const struct search *search, const char *path, int asked)
 {
     enum tfm_status status;
     struct stat info;
@@ -77,19 +77,19 @@ static enum tfm_status visit_path(const struct search *search, const char *path)
 
     if (!absolute)
         return errno == ENOMEM ? TFM_STATUS_NOMEM
-                               : search->visit(search->context, path, 1, strerror(errno));
+                               : search->visit(search->context, path, asked, strerror(errno));
     if (stat(absolute, &info) != 0)
-        status = search->visit(search->context, absolute, 1, strerror(errno));
+        status = search->visit(search->context, absolute, asked, strerror(errno));
     else if (S_ISDIR(info.st_mode))
-        status = visit_folder(search, absolute, 1);
+        status = visit_folder(search, absolute, asked);
     else
-        status = search->visit(search->context, absolute, 1, NULL);
+        status = search->visit(search->context, absolute, asked, NULL);
     free(absolute);
     return status;
 }
 
 /* Empty items count for nothing: in PATH they would mean the current folder. */
-static enum tfm_status visit_list(const struct search *search, const char *list)
+static enum tfm_status visit_list(const struct search *search, const char *list, int asked)
 {
     enum tfm_status status = TFM_STATUS_OK;
     char *copy = tfm__strdup(list), *rest = copy, *item;
@@ -98,7 +98,7 @@ static enum tfm_status visit_list(const struct search *search, const char *list)
         return TFM_STATUS_NOMEM;
     while (status == TFM_STATUS_OK && (item = strsep(&rest, ":")) != NULL) {
         if (*item)
-            status = visit_path(search, item);
+            status = visit_path(search, item, asked);
     }
     tfm__free(copy);
     return status;
@@ -110,14 +110,13 @@ static int is_folder(const char *path)
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-/* The folder of backends beside the library, so that an installation may be moved as a whole; NULL
- * when there is none. A name that the loader does not give in full is not trusted: it would be
- * taken from the current folder. */
-static char *beside_library(void)
+/* A name that the loader does not give in full is not trusted: it would be taken from the current
+ * folder. */
+char *tfm__search_beside(const char *name)
 {
     static const char anchor;
     Dl_info info;
-    char *folder, *path;
+    char *folder, *package, *path;
 
     if (!dladdr(&anchor, &info) || !info.dli_fname || info.dli_fname[0] != '/')
         return NULL;
@@ -125,12 +124,11 @@ static char *beside_library(void)
     if (!folder)
         return NULL;
     *strrchr(folder, '/') = '\0';
-    path = join(folder, BESIDE_LIBRARY);
+    package = join(folder, "tfm");
+    path = package ? join(package, name) : NULL;
     tfm__free(folder);
-    if (path && is_folder(path))
-        return path;
-    tfm__free(path);
-    return NULL;
+    tfm__free(package);
+    return path;
 }
 
 static const char *pretended; /* package folder of a test */
@@ -144,9 +142,14 @@ void tfm__search_package_set(const char *folder)
 static enum tfm_status visit_package(const struct search *search)
 {
     enum tfm_status status = TFM_STATUS_OK;
-    char *beside = pretended ? NULL : beside_library();
-    const char *folder = pretended ? pretended : beside ? beside : TFM_PLUGIN_DIR;
+    const char *list = tfm__env("TFM_PACKAGE_BACKENDS");
 
+    if (list && *list && !pretended)
+        return visit_list(search, list, 0);
+    char *beside = pretended ? NULL : tfm__search_beside(BACKENDS);
+    const char *folder = pretended                     ? pretended
+                         : beside && is_folder(beside) ? beside
+                                                       : TFM_PLUGIN_DIR;
     if (folder[0] == '/' && is_folder(folder))
         status = visit_folder(search, folder, 0);
     tfm__free(beside);
@@ -162,10 +165,10 @@ enum tfm_status tfm__search_plugins(const char *const *plugins, size_t n, tfm__s
 
     for (size_t i = 0; i < n && status == TFM_STATUS_OK; i++) {
         if (plugins[i])
-            status = visit_path(&search, plugins[i]);
+            status = visit_path(&search, plugins[i], 1);
     }
     if (status == TFM_STATUS_OK && list)
-        status = visit_list(&search, list);
+        status = visit_list(&search, list, 1);
     if (status == TFM_STATUS_OK)
         status = visit_package(&search);
     return status;

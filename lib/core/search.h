@@ -18,6 +18,10 @@ typedef enum tfm_status (*tfm__search_visit)(void *context, const char *file, in
 enum tfm_status tfm__search_plugins(const char *const *plugins, size_t n, tfm__search_visit visit,
                                     void *context);
 
+/* Where `name` of the package's own folder lies when the library was moved with it: beside the library, an
+ * absolute path that may lead nowhere, to be freed with tfm__free. NULL when that cannot be told. */
+char *tfm__search_beside(const char *name);
+
 /* For tests: the package's folder is `folder` ("" = there is none); NULL restores the installed one. */
 void tfm__search_package_set(const char *folder);
 

@@ -48,45 +48,23 @@ int tfm__place_build_tree(char top[PATH_MAX])
     return 1;
 }
 
-static int names_same_folder(const char *name, size_t size, const struct stat *folder)
-{
-    char path[PATH_MAX];
-    struct stat other;
-    if (size == 0 || size >= sizeof path)
-        return 0;
-    memcpy(path, name, size);
-    path[size] = '\0';
-    return stat(path, &other) == 0 && other.st_dev == folder->st_dev &&
-           other.st_ino == folder->st_ino;
-}
-
-static void add_plugins(const char *folder)
-{
-    struct stat info;
-    if (stat(folder, &info) != 0 || !S_ISDIR(info.st_mode))
-        return;
-    const char *old = getenv("TFM_PLUGIN_PATH");
-    for (const char *part = old; part; part = strchr(part, ':') ? strchr(part, ':') + 1 : NULL)
-        if (names_same_folder(part, strcspn(part, ":"), &info))
-            return;
-    size_t size = strlen(folder) + (old ? strlen(old) : 0) + 2;
-    char *path = malloc(size);
-    if (!path)
-        return;
-    snprintf(path, size, "%s%s%s", old ? old : "", old && *old ? ":" : "", folder);
-    setenv("TFM_PLUGIN_PATH", path, 1);
-    free(path);
-}
-
 void tfm__place_add_plugins(void)
 {
     static const char *const modules[] = {"backends/opencl/.libs", "backends/blas/.libs"};
-    char top[PATH_MAX], folder[PATH_MAX];
+    char top[PATH_MAX], path[PATH_MAX], list[3 * PATH_MAX] = "";
+    struct stat info;
+
     if (!tfm__place_build_tree(top))
         return;
-    for (size_t i = 0; i < sizeof modules / sizeof *modules; i++)
-        if (join(folder, top, modules[i]))
-            add_plugins(folder);
+    for (size_t i = 0; i < sizeof modules / sizeof *modules; i++) {
+        const size_t used = strlen(list);
+        if (join(path, top, modules[i]) && stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+            snprintf(list + used, sizeof list - used, "%s%s", used ? ":" : "", path);
+    }
+    if (*list)
+        setenv("TFM_PACKAGE_BACKENDS", list, 0);
+    if (join(path, top, "tfm-probe"))
+        setenv("TFM_PLUGIN_TRIAL_HELPER", path, 0);
 }
 
 static int is_model(const struct dirent *entry)

@@ -6,7 +6,7 @@ set -u
 tfm=$1 plugindir=$2 destdir=$3 libdir=$4
 work=$(mktemp -d) || exit 99
 trap 'rm -rf "$work"' EXIT
-unset TFM_PLUGIN_PATH TFM_BACKEND TFM_STRICT TFM_KERNEL_PATH LD_LIBRARY_PATH
+unset TFM_PLUGIN_PATH TFM_PLUGIN_TRIAL TFM_PLUGIN_TRIAL_HELPER TFM_BACKEND TFM_STRICT TFM_KERNEL_PATH LD_LIBRARY_PATH
 POCL_CACHE_DIR=$work
 export POCL_CACHE_DIR
 # under DESTDIR the libraries do not lie where the program was told to look

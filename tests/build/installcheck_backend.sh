@@ -13,7 +13,7 @@ done
 work=$(mktemp -d) || exit 99
 trap 'rm -rf "$work"' EXIT
 # what was given to `make installcheck` is not meant for the make of the example
-unset TFM_PLUGIN_PATH TFM_BACKEND TFM_STRICT MAKEFLAGS MAKELEVEL MFLAGS CONFIG_SITE DESTDIR prefix
+unset TFM_PLUGIN_PATH TFM_PLUGIN_TRIAL TFM_PLUGIN_TRIAL_HELPER TFM_BACKEND TFM_STRICT MAKEFLAGS MAKELEVEL MFLAGS CONFIG_SITE DESTDIR prefix
 PKG_CONFIG_PATH=$destdir$libdir/pkgconfig POCL_CACHE_DIR=$work
 export PKG_CONFIG_PATH POCL_CACHE_DIR
 test -z "$destdir" || { PKG_CONFIG_SYSROOT_DIR=$destdir; export PKG_CONFIG_SYSROOT_DIR; }

@@ -10,7 +10,7 @@ work=$(mktemp -d) || exit 99
 trap 'rm -rf "$work"' EXIT
 test -f "$build/.libs/libtfm.so" || { echo 'no shared libraries in this build'; exit 77; }
 root=$work/root
-unset MAKEFLAGS MAKELEVEL MFLAGS TFM_PLUGIN_PATH
+unset MAKEFLAGS MAKELEVEL MFLAGS TFM_PLUGIN_PATH TFM_PLUGIN_TRIAL TFM_PLUGIN_TRIAL_HELPER
 
 case_number=0
 verdict() { # STATUS TEXT
@@ -33,7 +33,8 @@ verdict $? 'make install DESTDIR='
 
 bindir=$root$(value bindir) libdir=$root$(value libdir) plugindir=$root$(value pluginsdir)
 : >"$work/log"
-for file in "$bindir/tfm" "$libdir/libtfm.so" "$libdir/libtfm-llm.so" \
+helper=$root$(value pkglibdir)/tfm-probe
+for file in "$bindir/tfm" "$helper" "$libdir/libtfm.so" "$libdir/libtfm-llm.so" \
     "$root$(value includedir)/tfm/backend.h" "$root$(value includedir)/tfm/ops.def" \
     "$root$(value includedir)/tfm/llm.h" "$libdir/pkgconfig/tfm.pc" "$libdir/pkgconfig/tfm-llm.pc"; do
     test -f "$file" || echo "$file is missing" >>"$work/log"
@@ -49,7 +50,7 @@ verdict $? 'every file has its place'
 
 # Debug sections name the sources; what is loaded must not.
 : >"$work/log"
-for file in "$libdir/libtfm.so" "$libdir/libtfm-llm.so" "$bindir/tfm"; do
+for file in "$libdir/libtfm.so" "$libdir/libtfm-llm.so" "$bindir/tfm" "$helper"; do
     strip -o "$work/stripped" "$file" && grep -c -F -e "$build" "$work/stripped" >"$work/count"
     test "$(cat "$work/count")" = 0 || echo "$file names $build" >>"$work/log"
 done
@@ -64,6 +65,13 @@ for program in "$bindir/tfm" "$work/link"; do
         { ! test -f "$plugindir/opencl.so" || grep -q -F "$plugindir/opencl.so" "$work/log"; }
     verdict $? "${program##*/} backends, from /"
 done
+
+crash=$build/tests/plugins/.libs/crash_probe.so
+if test -f "$crash"; then
+    (cd / && "$bindir/tfm" backends --failed --plugin "$crash") >"$work/log" 2>&1 &&
+        grep -q 'killed by signal 11' "$work/log"
+    verdict $? 'it finds its helper, which tries a plugin that crashes'
+fi
 
 PKG_CONFIG_PATH=$libdir/pkgconfig PKG_CONFIG_SYSROOT_DIR=$root
 export PKG_CONFIG_PATH PKG_CONFIG_SYSROOT_DIR

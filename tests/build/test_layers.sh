@@ -28,6 +28,7 @@ allowed() {
         lib/ops/*) echo "$core_api|lib/ops/.*|lib/core/(rule|checked)\.h" ;;
         lib/nn/*) echo "$core_api|$nn_api|lib/nn/.*|lib/core/(alloc|checked)\.h" ;;
         lib/llm/*) echo "tfm/.*|lib/llm/.*|$checked|utf8proc\.h" ;;
+        lib/probe/*) echo "$core_api|lib/core/.*|lib/probe/.*" ;;
         lib/check/*) echo "$core_api|lib/check/.*|$checked" ;;
         lib/tools/*) echo "tfm/.*|lib/tools/.*|lib/check/check\.h|$checked|config\.h|jansson\.h" ;;
         backends/reference/*) echo "$plugin_api|backends/reference/.*|$checked|config\.h" ;;
@@ -39,7 +40,7 @@ allowed() {
 }
 
 # Headers of the C library.
-libc='sys/.*|(assert|ctype|dirent|dlfcn|errno|fcntl|float|ftw|getopt|inttypes|limits|link|locale|math|poll|pthread|sched|signal|stdalign|stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|string|strings|termios|time|unistd|wchar)\.h'
+libc='sys/.*|(assert|ctype|dirent|dlfcn|errno|fcntl|float|ftw|getopt|inttypes|limits|link|locale|math|poll|pthread|sched|signal|spawn|stdalign|stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|string|strings|termios|time|unistd|wchar)\.h'
 
 # Prints one line a wrong include below the root that is given.
 wrong_includes() {

@@ -31,6 +31,14 @@
 #define BAD_COMPILE NULL
 #endif
 
+#ifdef BAD_CONSTRUCTOR
+__attribute__((constructor)) static void construct(void)
+{
+    leave_trace();
+    BAD_CONSTRUCTOR;
+}
+#endif
+
 extern const struct tfm_backend BAD_SYMBOL;
 const struct tfm_backend BAD_SYMBOL = {
     .abi_major = BAD_MAJOR,

@@ -107,6 +107,27 @@ if test -f "$builddir/tests/plugins/.libs/fake.so"; then
     verdict $? "plan tells why each of $fallbacks nodes fell back"
 fi
 
+if test -f "$builddir/tests/plugins/.libs/crash_probe.so"; then
+    modules=$builddir/tests/plugins/.libs
+    unset TFM_PLUGIN_TRIAL
+    for row in 'crash_probe:killed by signal 11 (Segmentation fault) in probe' \
+        'exit_probe:exit code 0 in probe' 'crash_ctor:killed by signal 11 (Segmentation fault) in its constructor' \
+        'hang_probe:no answer after 1 s in probe'; do
+        call_with TFM_PLUGIN_TRIAL_SECONDS=1 backends --failed --plugin "$modules/${row%%:*}.so"
+        test $code -eq 0 && test ! -s "$err" && grep -q "refused  *$modules/${row%%:*}.so\$" "$out" &&
+            grep -q -F "in a trial in a process of its own: ${row#*:}" "$out"
+        verdict $? "${row%%:*} is refused: ${row#*:}"
+    done
+    call_with "TFM_PLUGIN_PATH=$modules/crash_probe.so" run --backend auto -n 1
+    test $code -eq 0 && test -s "$out" &&
+        grep -q "warning: registry: skipped .*/crash_probe.so: .*killed by signal 11" "$err"
+    verdict $? 'a plugin that crashes in probe is told, and another backend runs'
+    call_with TFM_PLUGIN_TRIAL=perhaps backends
+    failed_with 1 'auto, all, off'
+    verdict $? 'an unknown TFM_PLUGIN_TRIAL: the choices'
+    TFM_PLUGIN_TRIAL=off
+fi
+
 # from the build tree, with nothing in the environment
 if test -f "$builddir/backends/opencl/.libs/opencl.so"; then
     env -i PATH="$PATH" "$tfm" backends >"$out" 2>"$err"

@@ -3,7 +3,10 @@
  *
  * Backends are found, in this order: files given to the call, TFM_PLUGIN_PATH (colon list of folders
  * and files; relative ones are resolved once), the package's folder of backends; never the current
- * folder by itself. The environment is ignored under setuid. `reference` is built in. */
+ * folder by itself. The environment is ignored under setuid. `reference` is built in.
+ *
+ * A module from outside the package's folder is loaded and probed by the helper program `tfm-probe` first:
+ * one that crashes, exits or hangs there is refused, and this process never sees it. */
 #ifndef TFM_DEVICE_H
 #define TFM_DEVICE_H
 
@@ -30,8 +33,20 @@ struct tfm_backend_row {
         *shadowed_by; /* it is complete, but this file has its name and came first; or NULL */
 };
 
+/* Which modules are tried in a process of their own before they are loaded. */
+enum tfm_plugin_trial {
+    TFM_PLUGIN_TRIAL_ENVIRONMENT = -1, /* what TFM_PLUGIN_TRIAL says: auto, all or off; else AUTO */
+    TFM_PLUGIN_TRIAL_AUTO,             /* all but those of the package's folder */
+    TFM_PLUGIN_TRIAL_ALL,              /* those too; without the helper all are refused */
+    TFM_PLUGIN_TRIAL_OFF,
+};
+/* For registries made later. `seconds`: that constructors and probe of a module may take together, at
+ * most 3600; 0 = TFM_PLUGIN_TRIAL_SECONDS, else 10. */
+TFM_API void tfm_plugin_trial_set(enum tfm_plugin_trial trial, uint32_t seconds);
+
 /* Loads what it finds; `plugins` [n] are extra files or folders that come first. A file that cannot be
- * used is no error here: it is a row with its reason. NOMEM. */
+ * used is no error here: it is a row with its reason. NOMEM; INVALID_ARGUMENT: TFM_PLUGIN_TRIAL or
+ * TFM_PLUGIN_TRIAL_SECONDS holds what is none. */
 TFM_API enum tfm_status tfm_registry_create(const char *const *plugins, size_t n,
                                             struct tfm_registry **registry, struct tfm_error *err);
 /* Devices that are still open keep what they need. Modules are never closed. NULL is fine. */
