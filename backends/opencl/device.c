@@ -227,6 +227,7 @@ static enum tfm_status create_objects(struct tfm__cl_device *d, struct tfm_error
     d->queue = clCreateCommandQueue(d->context, d->id, 0, &code);
     if (code != CL_SUCCESS)
         return tfm__cl_fail(d->host, err, "clCreateCommandQueue", code);
+    tfm__cl_pocl_cache_check(d);
     const enum tfm_status status = tfm__cl_pulse_open(d, err);
     return status == TFM_STATUS_OK ? tfm__cl_programs_open(d, err) : status;
 }
@@ -281,6 +282,7 @@ void tfm__cl_close(void *device)
         (void)clReleaseContext(d->context);
     if (d->id != d->found.device)
         (void)clReleaseDevice(d->id);
+    tfm__cl_pocl_cache_note(d);
     pthread_mutex_destroy(&d->gemm_lock);
     pthread_mutex_destroy(&d->build_lock);
     d->host->free(d);
