@@ -108,6 +108,23 @@ static uint32_t list_platform(cl_platform_id platform, struct tfm__cl_found *fou
     return n;
 }
 
+/* What `auto` thinks of a device. */
+static int32_t score_of(const struct tfm__cl_found *found)
+{
+    return found->kind == TFM_DEVICE_CPU ? 50 : 100;
+}
+
+void tfm__cl_best_first(struct tfm__cl_found *found, uint32_t n)
+{
+    for (uint32_t i = 1; i < n; i++) {
+        const struct tfm__cl_found moved = found[i];
+        uint32_t place = i;
+        for (; place > 0 && score_of(&found[place - 1]) < score_of(&moved); place--)
+            found[place] = found[place - 1];
+        found[place] = moved;
+    }
+}
+
 uint32_t tfm__cl_list(struct tfm__cl_found *found, uint32_t max, char *remark, size_t size)
 {
     cl_platform_id platforms[PLATFORMS];
@@ -134,6 +151,7 @@ uint32_t tfm__cl_list(struct tfm__cl_found *found, uint32_t max, char *remark, s
             "e.g. the Debian package pocl-opencl-icd",
             name);
     }
+    tfm__cl_best_first(found, n);
     return n;
 }
 
@@ -150,7 +168,7 @@ enum tfm_status tfm__cl_probe(const struct tfm_host *host, const char *params,
         tfm__cl_list(found, TFM_PROBE_DEVICES, report->reason, sizeof report->reason);
     report->usable = report->n_devices > 0;
     for (uint32_t i = 0; i < report->n_devices; i++) {
-        const int32_t score = found[i].kind == TFM_DEVICE_CPU ? 50 : 100;
+        const int32_t score = score_of(&found[i]);
         snprintf(report->devices[i].name, sizeof report->devices[i].name, "%s", found[i].name);
         snprintf(report->devices[i].platform, sizeof report->devices[i].platform, "%s",
                  found[i].platform_name);

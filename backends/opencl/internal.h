@@ -58,9 +58,13 @@ struct tfm__cl_device {
     int gemm_used;  /* CLBlast was called, and may hold programs of this device */
 };
 
-/* Usable devices of all platforms in flat order, at most `max`. `remark` [size] gets what was skipped
+/* Usable devices of all platforms in flat order, the best first, at most `max`. `remark` [size] gets what was skipped
  * and why, or why there are none. Returns their number. */
 uint32_t tfm__cl_list(struct tfm__cl_found *found, uint32_t max, char *remark, size_t size);
+
+/* GPUs and accelerators before CPUs, otherwise as the platforms list them: the first is the one that is
+ * taken when none is named. */
+void tfm__cl_best_first(struct tfm__cl_found *found, uint32_t n);
 
 enum tfm_status tfm__cl_probe(const struct tfm_host *host, const char *params,
                               struct tfm_probe *report, struct tfm_error *err);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT
  * tfm_devices_open: from "NAME[:DEVICE][,NAME...]" or "auto" to a list of open devices. A backend
- * that was named is never replaced by another, and `auto` says so when it could not have the best.
+ * that was named is never replaced by another; auto.c has what `auto` takes.
  */
 #include <string.h>
 
 #include "lib/core/alloc.h"
+#include "lib/core/auto.h"
 #include "lib/core/device.h"
 #include "lib/core/env.h"
-#include "lib/core/log.h"
 #include "lib/core/match.h"
 #include "lib/core/registry.h"
 
-enum { LIST_MAX = 32, WHOLE_DEVICE = 50 /* score of a CPU device: it runs whole models */ };
+enum { LIST_MAX = 32 };
 
 /* The list in the making. */
 struct choice {
@@ -42,91 +42,13 @@ static enum tfm_status pick(struct choice *choice, struct tfm__entry *entry, uin
     return TFM_STATUS_OK;
 }
 
-/* ---- what was refused
- * ---------------------------------------------------------------------------- */
-
-/* 1 the first time. */
-static int warn_once(struct tfm__entry *entry)
-{
-    pthread_mutex_lock(&entry->lock);
-    const int first = !entry->warned;
-    entry->warned = 1;
-    pthread_mutex_unlock(&entry->lock);
-    return first;
-}
-
-/* A file that the user pointed at, or that `auto` would have liked to try, is not passed over in
- * silence. */
-static void warn_refused(struct tfm_registry *registry, int is_auto)
-{
-    struct tfm__entry *entry;
-    for (size_t i = 0; (entry = tfm__registry_entry(registry, i)) != NULL; i++) {
-        if (!entry->accepted && !entry->shadowed_by && (entry->asked || is_auto) &&
-            warn_once(entry))
-            tfm__log(TFM_LOG_WARN, "registry", "skipped %s: %s", entry->file, entry->reason);
-    }
-}
-
-/* ---- auto ---------------------------------------------------------------------------------------
- */
-
-/* The usable backend of highest score that was not tried, the first found among equals, the
- * reference last; NULL when all were tried. */
-static struct tfm__entry *best_untried(struct choice *choice, struct tfm__entry *const *tried,
-                                       size_t n_tried)
-{
-    struct tfm__entry *best = NULL, *entry;
-    for (size_t i = 0; (entry = tfm__registry_entry(choice->registry, i)) != NULL; i++) {
-        int skip = tfm__entry_row(entry)->status != TFM_STATUS_OK;
-        for (size_t j = 0; j < n_tried; j++)
-            skip |= tried[j] == entry;
-        if (skip)
-            continue;
-        if (!best || entry->probe.score > best->probe.score ||
-            (entry->probe.score == best->probe.score && best->builtin))
-            best = entry;
-    }
-    return best;
-}
-
-/* With nothing left that runs whole models, the user learns why it is slow. */
-static void warn_unusable(struct tfm_registry *registry, const char *taken)
-{
-    struct tfm__entry *entry;
-    for (size_t i = 0; (entry = tfm__registry_entry(registry, i)) != NULL; i++) {
-        if (entry->accepted && tfm__entry_row(entry)->status != TFM_STATUS_OK && warn_once(entry))
-            tfm__log(TFM_LOG_WARN, entry->name, "cannot be used here: %s; auto takes %s",
-                     entry->row.reason, taken);
-    }
-}
-
 static enum tfm_status pick_auto(struct choice *choice, struct tfm_error *err)
 {
-    struct tfm__entry *tried[LIST_MAX], *entry;
-    struct tfm_error first = {0};
-
-    for (size_t n = 0; n < LIST_MAX; n++) {
-        struct tfm_error why = {0};
-        entry = best_untried(choice, tried, n);
-        if (!entry)
-            return tfm_error_set(err, n ? first.status : TFM_STATUS_NOT_FOUND,
-                                 "%s: auto finds no usable backend: %s", choice->source,
-                                 n ? first.text : "the registry has none");
-        if (entry->builtin && n > 0 && choice->strict)
-            return tfm_error_set(err, first.status,
-                                 "%s: auto: %s (TFM_STRICT keeps reference from taking over)",
-                                 choice->source, first.text);
-        if (tfm__device_open(entry, 0, &choice->open[0], &why) == TFM_STATUS_OK) {
-            if (entry->probe.score < WHOLE_DEVICE)
-                warn_unusable(choice->registry, entry->name);
-            return pick(choice, entry, 0, err);
-        }
-        tfm__log(TFM_LOG_WARN, entry->name, "%s; auto tries the next backend", why.text);
-        if (n == 0)
-            first = why;
-        tried[n] = entry;
-    }
-    return tfm_error_set(err, first.status, "%s: auto: %s", choice->source, first.text);
+    struct tfm__entry *entry;
+    uint32_t index;
+    const enum tfm_status status = tfm__auto_open(choice->registry, choice->source, choice->strict,
+                                                  &entry, &index, &choice->open[0], err);
+    return status == TFM_STATUS_OK ? pick(choice, entry, index, err) : status;
 }
 
 /* ---- a list of names ----------------------------------------------------------------------------
@@ -248,7 +170,7 @@ enum tfm_status tfm_devices_open(struct tfm_registry *registry, const char *spec
         return status;
     }
     /* After an error this would be a second message about the same thing. */
-    warn_refused(registry, is_auto);
+    tfm__auto_warn_refused(registry, is_auto);
     memcpy(devices, choice.open, choice.n * sizeof *devices);
     *n = choice.n;
     return TFM_STATUS_OK;

@@ -8,6 +8,7 @@
 
 #include "lib/core/ageing.h"
 #include "lib/core/alloc.h"
+#include "lib/core/auto.h"
 #include "lib/core/env.h"
 #include "lib/core/host.h"
 #include "lib/core/registry.h"
@@ -137,6 +138,11 @@ void tfm_device_release(struct tfm_device *device)
     entry->table.close(device->handle);
     tfm__free(device);
     tfm__entry_release(entry);
+}
+
+void tfm_device_reject(struct tfm_device *device, const struct tfm_error *why)
+{
+    tfm__entry_reject(device->entry, device->index, why);
 }
 
 const char *tfm_device_backend(const struct tfm_device *device)

@@ -28,7 +28,9 @@ struct tfm__entry {
     struct tfm_backend_row row;
     struct tfm_probe probe;
     char reason[1000];
-    struct tfm_device *devices; /* open ones, shared by all who ask for them */
+    struct tfm_device *devices;    /* open ones, shared by all who ask for them */
+    uint32_t rejected;             /* bit i: `auto` passes over device i */
+    struct tfm_error why_rejected; /* the first of them */
 };
 
 /* ---- entry.c ------------------------------------------------------------------------------------

@@ -4,17 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/tools/device_text.h"
 #include "lib/tools/json_text.h"
 #include "lib/tools/message.h"
 #include "lib/tools/setup.h"
-
-static const char *device_kind(enum tfm_device_kind kind)
-{
-    static const char *const kinds[] = {[TFM_DEVICE_CPU] = "cpu",
-                                        [TFM_DEVICE_GPU] = "gpu",
-                                        [TFM_DEVICE_ACCELERATOR] = "accelerator"};
-    return kind <= TFM_DEVICE_ACCELERATOR ? kinds[kind] : "?";
-}
 
 /* usable; refused: the file is no backend of this library; shadowed: it is one whose name another has;
  * unusable: it is one and cannot work here */
@@ -43,7 +36,7 @@ static void put_row(const struct tfm_backend_row *row, int verbose)
                TFM_BACKEND_ABI_MAJOR, row->abi_minor, row->probe->score);
     for (uint32_t i = 0; i < device_count(row); i++)
         printf("    %" PRIu32 ": %s (%s%s%s)\n", i, row->probe->devices[i].name,
-               device_kind(row->probe->devices[i].kind),
+               tfm__device_kind(row->probe->devices[i].kind),
                *row->probe->devices[i].platform ? ", " : "", row->probe->devices[i].platform);
 }
 
@@ -56,10 +49,11 @@ static json_t *make_row(const struct tfm_backend_row *row)
 {
     json_t *devices = json_array();
     for (uint32_t i = 0; i < device_count(row); i++)
-        json_array_append_new(devices, json_pack("{s:I, s:o, s:o, s:s}", "index", (json_int_t)i,
-                                                 "name", text(row->probe->devices[i].name),
-                                                 "platform", text(row->probe->devices[i].platform),
-                                                 "kind", device_kind(row->probe->devices[i].kind)));
+        json_array_append_new(devices,
+                              json_pack("{s:I, s:o, s:o, s:s}", "index", (json_int_t)i, "name",
+                                        text(row->probe->devices[i].name), "platform",
+                                        text(row->probe->devices[i].platform), "kind",
+                                        tfm__device_kind(row->probe->devices[i].kind)));
     return json_pack("{s:o, s:o, s:o, s:s, s:o, s:o, s:I, s:I, s:o, s:o}", "name", text(row->name),
                      "version", text(row->version), "file", text(row->file), "status", state(row),
                      "reason", text(row->reason), "license", text(row->license), "abi_minor",

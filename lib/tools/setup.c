@@ -114,6 +114,36 @@ static void tell_setup(const struct tfm__setup *setup)
                  1e-6 * (double)summary.state_bytes, 1e-6 * (double)tfm__peak_bytes());
 }
 
+static int is_auto(const struct tfm__options *options)
+{
+    const char *spec = options->backend ? options->backend : secure_getenv("TFM_BACKEND");
+    return !spec || !*spec || strcmp(spec, "auto") == 0;
+}
+
+/* Devices and a session on them. A kernel that does not build shows only now: `auto` then takes the next
+ * device, one that was named is an error. */
+static enum tfm_status open_session(const struct tfm__options *options,
+                                    const struct tfm_session_options *session,
+                                    struct tfm__setup *setup, struct tfm_error *err)
+{
+    for (;;) {
+        enum tfm_status status =
+            tfm_devices_open(setup->registry, options->backend, -1, setup->devices,
+                             TFM__SETUP_DEVICES, &setup->n_devices, err);
+        if (status != TFM_STATUS_OK)
+            return status;
+        status = tfm_session_create(setup->model, setup->devices, setup->n_devices, session,
+                                    &setup->session, err);
+        if (status != TFM_STATUS_BUILD || !is_auto(options))
+            return status;
+        tfm__message("warning: %s: %s; auto takes the next", tfm_device_backend(setup->devices[0]),
+                     err->text);
+        tfm_device_reject(setup->devices[0], err);
+        while (setup->n_devices > 0)
+            tfm_device_release(setup->devices[--setup->n_devices]);
+    }
+}
+
 int tfm__setup_session(const struct tfm__options *options, int64_t context,
                        struct tfm__setup *setup)
 {
@@ -127,9 +157,6 @@ int tfm__setup_session(const struct tfm__options *options, int64_t context,
         code = check_plugins(options, setup->registry);
     if (code != TFM__EXIT_OK)
         return code;
-    if (tfm_devices_open(setup->registry, options->backend, -1, setup->devices, TFM__SETUP_DEVICES,
-                         &setup->n_devices, &err))
-        return tfm__failed("%s", err.text);
 
     tfm__progress_init(&progress);
     tfm_session_defaults(&session);
@@ -139,8 +166,7 @@ int tfm__setup_session(const struct tfm__options *options, int64_t context,
                     &session.cache); /* the option table lets pass only what parses */
     session.progress = tfm__progress_show;
     session.progress_context = &progress;
-    enum tfm_status status = tfm_session_create(setup->model, setup->devices, setup->n_devices,
-                                                &session, &setup->session, &err);
+    const enum tfm_status status = open_session(options, &session, setup, &err);
     tfm__progress_clear(&progress);
     if (status != TFM_STATUS_OK)
         return tfm__failed("%s", err.text);

@@ -16,6 +16,7 @@ struct mock {
     const char *devices[3][2]; /* name, platform */
     enum tfm_status opens;     /* what open returns */
     atomic_int probed, opened, closed;
+    uint32_t first; /* devices before this one do not open */
 };
 
 static inline enum tfm_status mock_probe(struct mock *mock, struct tfm_probe *report)
@@ -43,10 +44,13 @@ struct mock_device {
 };
 
 static inline enum tfm_status mock_open(struct mock *mock, const struct tfm_host *host,
-                                        void **device, struct tfm_error *err)
+                                        uint32_t index, void **device, struct tfm_error *err)
 {
     usleep(1000);
     mock->opened++;
+    if (index < mock->first)
+        return host->error(err, TFM_STATUS_BUILD, "%s %u has no compiler", mock->name,
+                           (unsigned)index);
     if (mock->opens != TFM_STATUS_OK)
         return host->error(err, mock->opens, "%s is broken", mock->name);
     struct mock_device *made = host->alloc(sizeof *made);
@@ -77,8 +81,7 @@ static inline void mock_close(void *device)
     static enum tfm_status id##_open(const struct tfm_host *host, uint32_t index, void **device, \
                                      struct tfm_error *err)                                      \
     {                                                                                            \
-        (void)index;                                                                             \
-        return mock_open(&id, host, device, err);                                                \
+        return mock_open(&id, host, index, device, err);                                         \
     }                                                                                            \
     static struct mock id
 

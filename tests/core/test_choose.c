@@ -14,13 +14,20 @@
 
 MOCK(fast) = {
     "fast", 1, 70, 3, {{"Alpha One", "Acme"}, {"Alpha Two", "Acme"}, {"alpha", "Other 4090"}},
-    0,      0, 0,  0};
-MOCK(slow) = {"slow", 1, 20, 1, {{"turtle", "pond"}}, 0, 0, 0, 0};
-MOCK(broken) = {"broken", 1, 90, 1, {{"glass", ""}}, TFM_STATUS_DEVICE_LOST, 0, 0, 0};
-MOCK(shy) = {"shy", 1, -1, 1, {{"mouse", ""}}, 0, 0, 0, 0};
-MOCK(even) = {"even", 1, 0, 1, {{"mirror", ""}}, 0, 0, 0, 0};
-MOCK(absent) = {"absent", 0, 100, 0, {{NULL}}, 0, 0, 0, 0};
-MOCK(empty) = {"empty", 1, 95, 0, {{NULL}}, 0, 0, 0, 0};
+    0,      0, 0,  0, 0};
+MOCK(slow) = {"slow", 1, 20, 1, {{"turtle", "pond"}}, 0, 0, 0, 0, 0};
+MOCK(broken) = {"broken", 1, 90, 1, {{"glass", ""}}, TFM_STATUS_DEVICE_LOST, 0, 0, 0, 0};
+MOCK(shy) = {"shy", 1, -1, 1, {{"mouse", ""}}, 0, 0, 0, 0, 0};
+MOCK(even) = {"even", 1, 0, 1, {{"mirror", ""}}, 0, 0, 0, 0, 0};
+MOCK(absent) = {"absent", 0, 100, 0, {{NULL}}, 0, 0, 0, 0, 0};
+MOCK(empty) = {"empty", 1, 95, 0, {{NULL}}, 0, 0, 0, 0, 0};
+
+MOCK(half) = {.name = "half",
+              .usable = 1,
+              .score = 60,
+              .n_devices = 3,
+              .devices = {{"bare", ""}, {"plain", ""}, {"whole", ""}},
+              .first = 2};
 
 static struct tfm_registry *registry;
 static char logged[4000]; /* what was said at WARN or above, one line each */
@@ -46,6 +53,7 @@ static void setup(void)
     forget(&broken);
     forget(&absent);
     forget(&empty);
+    forget(&half);
     unsetenv("TFM_PLUGIN_PATH");
     unsetenv("TFM_BACKEND");
     unsetenv("TFM_STRICT");
@@ -272,7 +280,7 @@ START_TEST(auto_takes_the_best_that_opens_and_says_so)
     ck_assert_int_eq(open_list("auto", 0, list, sizeof list, &err), TFM_STATUS_OK);
     ck_assert_str_eq(list, "fast/Alpha One, reference");
     ck_assert_str_eq(logged, "broken: broken: device 0 (glass): broken is broken; auto tries the "
-                             "next backend\n");
+                             "next\n");
 }
 END_TEST
 
@@ -342,6 +350,72 @@ START_TEST(auto_under_strict_does_not_fall_to_the_reference)
     expect_contains(err.text, "TFM_STRICT");
     ck_assert_int_eq(open_list("auto", 0, list, sizeof list, &err), TFM_STATUS_OK);
     ck_assert_str_eq(list, "reference");
+}
+END_TEST
+
+/* Catches: the other devices of a backend given up with its first; one of them taken although it was named;
+ * a rejected device tried again, or not to be had by its name any more; a reason that is lost; the reference
+ * standing in for a rejected device under strict. */
+START_TEST(auto_goes_from_device_to_device)
+{
+    const struct tfm_error why = {.status = TFM_STATUS_BUILD,
+                                  .text = "its compiler refuses linear"};
+    struct tfm_device *devices[2];
+    struct tfm_error err;
+    char list[300];
+    size_t n = 0;
+
+    add(MOCK_TABLE(half));
+    add(MOCK_TABLE(slow));
+    ck_assert_int_eq(open_list("half:0", 0, list, sizeof list, &err), TFM_STATUS_BUILD);
+    expect_contains(err.text, "half 0 has no compiler");
+    ck_assert_int_eq(open_list("half", 0, list, sizeof list, &err), TFM_STATUS_BUILD);
+    ck_assert_int_eq(tfm_devices_open(registry, "auto", 0, devices, 2, &n, &err), TFM_STATUS_OK);
+    ck_assert_uint_eq(n, 2);
+    ck_assert_str_eq(tfm_device_name(devices[0]), "whole");
+    ck_assert_str_eq(logged,
+                     "half: half: device 0 (bare): half 0 has no compiler; auto tries the next\n"
+                     "half: half: device 1 (plain): half 1 has no compiler; auto tries the next\n");
+    tfm_device_reject(devices[0], &why);
+    tfm_device_release(devices[0]);
+    tfm_device_release(devices[1]);
+    ck_assert_int_eq(open_list("auto", 1, list, sizeof list, &err), TFM_STATUS_OK);
+    ck_assert_str_eq(list, "slow/turtle");
+    ck_assert_int_eq(open_list("half:2", 1, list, sizeof list, &err), TFM_STATUS_OK);
+    ck_assert_str_eq(list, "half/whole");
+
+    ck_assert_int_eq(tfm_devices_open(registry, "slow", 1, devices, 2, &n, &err), TFM_STATUS_OK);
+    tfm_device_reject(devices[0], &why);
+    tfm_device_release(devices[0]);
+    ck_assert_int_eq(open_list("auto", 1, list, sizeof list, &err), TFM_STATUS_BUILD);
+    expect_contains(err.text, "TFM_STRICT keeps reference from taking over");
+    ck_assert_int_eq(open_list("auto", 0, list, sizeof list, &err), TFM_STATUS_OK);
+    ck_assert_str_eq(list, "reference");
+    ck_assert_int_eq(half.opened, half.closed + 10); /* ten attempts were in vain */
+}
+END_TEST
+
+/* Catches: an order of its own, an unusable backend in it, a write past the room. */
+START_TEST(the_order_of_auto_can_be_asked_for)
+{
+    size_t rows[9] = {77, 77, 77, 77, 77, 77, 77, 77, 77};
+    static const char *const order[] = {"broken", "fast",      "half", "slow",
+                                        "even",   "reference", "shy"};
+    const size_t n = sizeof order / sizeof *order;
+
+    add_all();
+    add(MOCK_TABLE(shy));
+    add(MOCK_TABLE(even));
+    add(MOCK_TABLE(half));
+    for (size_t max = 0; max <= n + 1; max++) {
+        const size_t found = tfm_auto_order(registry, rows, max);
+        ck_assert_uint_eq(found, max < n ? max : n);
+        for (size_t i = 0; i < found; i++)
+            ck_assert_str_eq(tfm_registry_row(registry, rows[i])->name, order[i]);
+        ck_assert_uint_eq(rows[found], 77);
+        for (size_t i = 0; i < found; i++)
+            rows[i] = 77;
+    }
 }
 END_TEST
 
@@ -547,6 +621,8 @@ int main(void)
     tcase_add_test(tcase, auto_takes_the_reference_when_nothing_else_is_usable);
     tcase_add_test(tcase, auto_says_why_it_takes_a_small_one);
     tcase_add_test(tcase, auto_under_strict_does_not_fall_to_the_reference);
+    tcase_add_test(tcase, auto_goes_from_device_to_device);
+    tcase_add_test(tcase, the_order_of_auto_can_be_asked_for);
     tcase_add_test(tcase, a_backend_is_probed_when_somebody_asks_and_once);
     tcase_add_test(tcase, an_open_device_is_shared);
     tcase_add_test(tcase, another_number_of_threads_is_another_device);

@@ -396,6 +396,26 @@ START_TEST(thousands_of_runs_leave_nothing)
 }
 END_TEST
 
+/* Fault: a CPU taken because its platform was installed first, though the score that won is a GPU's; an order
+ * among equals that is not the platforms'. */
+START_TEST(the_best_device_is_the_first)
+{
+    static const enum tfm_device_kind kinds[] = {TFM_DEVICE_CPU, TFM_DEVICE_GPU, TFM_DEVICE_CPU,
+                                                 TFM_DEVICE_ACCELERATOR, TFM_DEVICE_GPU};
+    static const char *const order[] = {"1", "3", "4", "0", "2"};
+    struct tfm__cl_found found[5] = {0};
+
+    for (int i = 0; i < 5; i++) {
+        found[i].kind = kinds[i];
+        snprintf(found[i].name, sizeof found[i].name, "%d", i);
+    }
+    tfm__cl_best_first(found, 5);
+    for (int i = 0; i < 5; i++)
+        ck_assert_str_eq(found[i].name, order[i]);
+    tfm__cl_best_first(found, 0);
+}
+END_TEST
+
 int main(void)
 {
     if (!tests_ask(parts_present))
@@ -414,6 +434,7 @@ int main(void)
     tcase_add_test(open, refusals_name_their_reason);
     tcase_add_test(open, four_threads_get_the_bits_of_one);
     tcase_add_test(open, one_thread_gets_the_bits_of_all);
+    tcase_add_test(sources, the_best_device_is_the_first);
     tcase_add_test(cycles, twenty_cycles_leave_nothing);
     tcase_add_test(cycles, thousands_of_runs_leave_nothing);
     return tests_run(suite);

@@ -157,5 +157,23 @@ if grep -q '^opencl .* usable ' "$out"; then
     test $code -eq 1 && test ! -s "$out" && test "$(grep -c '^tfm' "$err")" -eq 1 &&
         grep -q 'rms_norm.cl' "$err" && grep -q BUILD "$err"
     verdict $? 'a kernel that does not build: one line with the place'
+    call_with "TFM_KERNEL_PATH=$work/kernels" run -n 1
+    test $code -eq 0 && test -s "$out" && grep -q 'rms_norm.cl.*auto tries the next$' "$err" &&
+        ! grep -q '| opencl: ' "$err"
+    verdict $? '... auto tries the next'
+    # one that is compiled only with the plan
+    cp "$srcdir"/kernels/rms_norm.cl "$work/kernels"
+    for file in linear gqa_attention_split; do
+        test -f "$srcdir/kernels/$file.cl" || continue
+        echo 'this is no kernel' >>"$work/kernels/$file.cl"
+        call_with "TFM_KERNEL_PATH=$work/kernels" run --backend opencl -n 1
+        test $code -eq 1 && test ! -s "$out" && grep -q BUILD "$err"
+        verdict $? "$file: an error when opencl was named"
+        call_with "TFM_KERNEL_PATH=$work/kernels" run -n 1
+        test $code -eq 0 && test -s "$out" && grep -q "$file.cl.*auto t[a-z]* the next\$" "$err" &&
+            ! grep -q '| opencl: ' "$err"
+        verdict $? "$file: ... auto takes the next"
+        cp "$srcdir/kernels/$file.cl" "$work/kernels"
+    done
 fi
 finish

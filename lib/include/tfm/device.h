@@ -70,7 +70,8 @@ TFM_API const struct tfm_backend_row *tfm_registry_row(struct tfm_registry *regi
 
 /* Opens the preference list of devices that a plan is compiled for.
  *   spec    "NAME[:DEVICE][,NAME...]", "auto", or NULL = $TFM_BACKEND, else "auto". DEVICE is an index
- *           or a part of a platform's or device's name. auto = the usable backend of highest score.
+ *           or a part of a platform's or device's name. auto = the usable backend of highest score; a
+ *           device that does not open is told and the next one taken.
  *   strict  1 leaves out the `reference` that otherwise ends the list; -1 = $TFM_STRICT.
  * devices gets at most `max`, *n their number; each is released with tfm_device_release.
  * NOT_FOUND: no such backend or device (the text lists the choices); PLUGIN/BACKEND: it is there and
@@ -80,6 +81,14 @@ TFM_API const struct tfm_backend_row *tfm_registry_row(struct tfm_registry *regi
 TFM_API enum tfm_status tfm_devices_open(struct tfm_registry *registry, const char *spec,
                                          int strict, struct tfm_device **devices, size_t max,
                                          size_t *n, struct tfm_error *err);
+
+/* Row numbers of the usable backends in the order in which `auto` tries them: highest score first, then
+ * the one found first, the reference last of equals; of each, its devices as they are listed. Fills rows
+ * [max] and returns how many; probes what was not probed yet. */
+TFM_API size_t tfm_auto_order(struct tfm_registry *registry, size_t *rows, size_t max);
+/* The device does not work after all (a plan for it failed with BUILD: its compiler refuses a kernel):
+ * `auto` passes over it from now on in this registry. It can still be named. */
+TFM_API void tfm_device_reject(struct tfm_device *device, const struct tfm_error *why);
 
 TFM_API struct tfm_device *tfm_device_retain(struct tfm_device *device);
 TFM_API void tfm_device_release(struct tfm_device *device);              /* NULL is fine */
