@@ -11,6 +11,9 @@
 #ifndef TFM_COMMON_CL
 #include "common.cl"
 #endif
+#ifndef TFM_UNPACK_CL
+#include "unpack.cl"
+#endif
 
 /* Floats of k in the padded matrices. */
 static uint tfm_gemm_depth(__global const struct tfm_step *s)
@@ -78,41 +81,6 @@ static void tfm_gemm_turn(__global const float *x, __global float *y,
     }
 }
 
-/* One panel; ld = floats from one k to the next. */
-static void tfm_unpack_q4(__global const uchar *panel, int affine, __global float *y, uint in,
-                          ulong ld)
-{
-    for (uint k = 0; k < in; k += TFM_BLOCK, panel += affine ? TFM_PANEL_Q4_1 : TFM_PANEL_Q4_0) {
-        const float16 d = vload_half16(0, (__global const half *)panel);
-        const float16 m = affine ? vload_half16(1, (__global const half *)panel) : d * -8.0f;
-        __global const uint *quants = (__global const uint *)(panel + (affine ? 64 : 32));
-        for (uint j = 0; j < 4; j++) {
-            const uint16 q = vload16(j, quants);
-            for (uint i = 0; i < 4; i++) {
-                const float16 low = convert_float16(as_int16((q >> (8 * i)) & 15u));
-                const float16 high = convert_float16(as_int16((q >> (8 * i + 4)) & 15u));
-                const ulong at = k + 4 * j + i;
-                vstore16(fma(low, d, m), 0, y + at * ld);
-                vstore16(fma(high, d, m), 0, y + (at + 16) * ld);
-            }
-        }
-    }
-}
-
-static void tfm_unpack_q8(__global const uchar *panel, __global float *y, uint in, ulong ld)
-{
-    for (uint k = 0; k < in; k += TFM_BLOCK, panel += TFM_PANEL_Q8_0) {
-        const float16 d = vload_half16(0, (__global const half *)panel);
-        __global const int *quants = (__global const int *)(panel + 32);
-        for (uint j = 0; j < 8; j++) {
-            const int16 q = vload16(j, quants);
-            for (uint i = 0; i < 4; i++)
-                vstore16(convert_float16((q << (24 - 8 * i)) >> 24) * d, 0,
-                         y + (ulong)(k + 4 * j + i) * ld);
-        }
-    }
-}
-
 static void tfm_gemm_unpack(__global const uchar *weight, __global float *y,
                             __global const struct tfm_step *s, __global const int *rows, uint part,
                             uint parts)
@@ -123,18 +91,8 @@ static void tfm_gemm_unpack(__global const uchar *weight, __global float *y,
     if (tfm_rows(s, rows) == 0)
         return;
     for (uint p = (uint)tfm_share(s->panels, part, parts); p < end; p++) {
-        const ulong panel = s->panel + p;
         __global float *column = y + p * TFM_PANEL;
-        if (type == TFM_STEP_Q4_0)
-            tfm_unpack_q4(weight + panel * (in / TFM_BLOCK) * TFM_PANEL_Q4_0, 0, column, in, ld);
-        else if (type == TFM_STEP_Q4_1)
-            tfm_unpack_q4(weight + panel * (in / TFM_BLOCK) * TFM_PANEL_Q4_1, 1, column, in, ld);
-        else if (type == TFM_STEP_Q8_0)
-            tfm_unpack_q8(weight + panel * (in / TFM_BLOCK) * TFM_PANEL_Q8_0, column, in, ld);
-        else
-            for (uint k = 0; k < in; k++)
-                vstore16(tfm_load16(weight, (panel * in + k) * TFM_PANEL, type), 0,
-                         column + k * ld);
+        tfm_unpack(type, tfm_panel(type, weight, s->panel + p, in), 0, in, column, ld);
         for (uint k = in; k < tfm_gemm_depth(s); k++)
             vstore16((float16)(0.0f), 0, column + k * ld);
     }

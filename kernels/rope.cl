@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * rope: rotary position embedding   (Su et al., arXiv:2104.09864)
- *   x, y [N, H, T, d] F32, F16 or BF16, T may be 1; pos [N, T] or, shared, [T] I32
+ *   x, y [N, H, T, d] or [N, T, H, d] F32, F16 or BF16, T may be 1; pos [N, T] or, shared, [T] I32
+ *   vectors: heads side by side before the token changes, 1 in [N, H, T, d], H in [N, T, H, d]
  *   table [P, r/2, 2] F32: (c, s) = table[pos[n][t]][i]
  *   pair i of every head, (a, b), becomes (a c - b s, a s + b c)
  *     adjacent  a = x[2i], b = x[2i + 1]    [a b a b a b]
@@ -68,7 +69,8 @@ static void tfm_rope(__global const uchar *x, __global const int *pos, __global 
                 end = tfm_share(n, part + 1, parts);
 
     for (ulong h = tfm_share(n, part, parts); h < end; h++) {
-        const ulong row = h / (s->heads * tokens), token = tokens == 1 ? 0 : h % tokens;
+        const ulong row = h / (s->heads * tokens);
+        const ulong token = tokens == 1 ? 0 : h / s->vectors % tokens;
         const int p = pos[s->shared ? token : row * tokens + token];
         tfm_rope_head(x, y, h * s->head_dim, table + (ulong)p * s->rotated, s);
     }

@@ -276,8 +276,10 @@ enum tfm_status tfm__cl_open(const struct tfm_host *host, uint32_t index, void *
     if (status == TFM_STATUS_OK) {
         take_units(d);
         d->parts = d->units * PARTS_PER_UNIT;
-        status = create_objects(d, err);
+        status = tfm__cl_settings_read(d, err);
     }
+    if (status == TFM_STATUS_OK)
+        status = create_objects(d, err);
     if (status != TFM_STATUS_OK) {
         tfm__cl_close(d);
         return status;
@@ -286,10 +288,23 @@ enum tfm_status tfm__cl_open(const struct tfm_host *host, uint32_t index, void *
     return TFM_STATUS_OK;
 }
 
+/* What really ran, for who wants to know whether CLBlast had a part in it. */
+static void tell_counts(const struct tfm__cl_device *d)
+{
+    char text[128];
+
+    snprintf(text, sizeof text, "so far %llu SGEMM calls of CLBlast and %llu launches",
+             (unsigned long long)atomic_load(&tfm__cl_sgemm_calls),
+             (unsigned long long)atomic_load(&tfm__cl_kernel_launches));
+    d->host->log(TFM_LOG_INFO, "opencl", text);
+}
+
 void tfm__cl_close(void *device)
 {
     struct tfm__cl_device *d = device;
 
+    if (d->context)
+        tell_counts(d);
     if (d->gemm_used)
         tfm__cl_gemm_forget();
     tfm__cl_programs_close(d);

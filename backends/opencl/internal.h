@@ -37,8 +37,16 @@ struct tfm__cl_found {
     char name[128], platform_name[128];
 };
 
+/* What the environment asks for, read when a device is opened. */
+enum tfm__cl_gemm_choice { TFM__CL_GEMM_OWN, TFM__CL_GEMM_CLBLAST };
+
+struct tfm__cl_settings {
+    enum tfm__cl_gemm_choice gemm; /* TFM_OPENCL_GEMM */
+};
+
 struct tfm__cl_device {
     const struct tfm_host *host;
+    struct tfm__cl_settings settings;
     struct tfm__cl_found found;
     cl_device_id id; /* found.device, or a sub-device of it */
     cl_context context;
@@ -108,6 +116,12 @@ void tfm__cl_pocl_cache_check(const struct tfm__cl_device *device);
 /* The device is closed: notes the sums of what it has used. */
 void tfm__cl_pocl_cache_note(const struct tfm__cl_device *device);
 
+/* ---- settings (settings.c) ------------------------------------------------------------------------ */
+
+/* Reads the environment for a device whose facts are known, and logs what was chosen and why.
+ * INVALID_ARGUMENT: a variable has a value that is none of its choices; the error lists them. */
+enum tfm_status tfm__cl_settings_read(struct tfm__cl_device *device, struct tfm_error *err);
+
 /* ---- buffers (buffer.c); a handle is a cl_mem --------------------------------------------------- */
 
 enum tfm_status tfm__cl_alloc(void *device, size_t bytes, void **buffer, struct tfm_error *err);
@@ -138,6 +152,9 @@ enum {
     TFM__CL_ATTENTION_KEYS = 32,
     TFM__CL_ATTENTION_SPLIT = 256,
 };
+
+/* Values of k that kernels/linear_panels.cl unpacks at once; passed to it with -D. */
+enum { TFM__CL_PANELS_DEPTH = 2048 };
 
 /* A kernel: the file in kernels/ whose program it is in, NULL = the common program; its name; options of
  * that program beside the usual ones, NULL = none. Even a program that a driver has cached costs time,
@@ -294,7 +311,7 @@ extern atomic_uint_fast64_t tfm__cl_sgemm_calls, tfm__cl_kernel_launches;
 
 /* ---- GEMM (gemm.c) -------------------------------------------------------------------------------- */
 
-/* Rows from which a linear goes through GEMM. */
+/* Rows from which a linear goes through CLBlast, where it is chosen. */
 enum { TFM__CL_GEMM_ROWS = 48 };
 
 /* Applies and proves the overrides, once a device; compiles CLBlast's kernels. */
@@ -313,6 +330,29 @@ enum tfm_status tfm__cl_gemm(struct tfm__cl_exec *exec, size_t m, size_t n, size
                              struct tfm_error *err);
 /* A device is closed: CLBlast drops the programs that it keeps. */
 void tfm__cl_gemm_forget(void);
+
+/* ---- linear with many rows (linear_panels.c: our own kernel, linear_gemm.c: CLBlast) ---------------- */
+
+/* Rows from which a linear goes through our own matrix product, where that is chosen. */
+enum { TFM__CL_PANELS_ROWS = 32 };
+
+/* y [rows, out] = x [rows, in] W^T, rows at full capacity. */
+struct tfm__cl_linear {
+    size_t in, out, rows;
+};
+
+/* The launch for many rows; it has the operands of the one for few, `vector`. */
+enum tfm_status tfm__cl_linear_panels_plan(struct tfm__cl_planner *planner,
+                                           const struct tfm__cl_launch *vector);
+
+/* fits: 1 if the matrices can be allocated. plan: appends the launches, `step` is that of few rows. run:
+ * enqueues them, from number `first` to the node's last. */
+int tfm__cl_linear_gemm_fits(const struct tfm__cl_device *device, const struct tfm__cl_linear *l);
+enum tfm_status tfm__cl_linear_gemm_plan(struct tfm__cl_planner *planner,
+                                         const struct tfm_node *node,
+                                         const struct tfm__cl_linear *l, struct tfm_step step);
+enum tfm_status tfm__cl_linear_gemm_run(struct tfm__cl_exec *exec, const struct tfm__cl_node *node,
+                                        uint32_t first, uint32_t rows, struct tfm_error *err);
 
 /* ---- ops (<stem>.c) -------------------------------------------------------------------------------- */
 

@@ -14,6 +14,7 @@ struct work {
     size_t heads, head_dim, pairs; /* H, d, r/2 */
     size_t tokens;                 /* T of a row, 1 in [N, H, d] */
     int halves, shared;            /* shared: pos [T] for all rows */
+    int heads_first;               /* [N, H, T, d] */
 };
 
 /* Pairs first..first+n of the head that begins at element `head`, side by side: 2i, 2i+1. */
@@ -50,7 +51,7 @@ static void store_pairs(const struct work *w, size_t head, size_t first, size_t 
     tfm_dtype_from_f64(w->dtype, b, w->y, head + w->pairs + first, n);
 }
 
-/* Token t of row n, in all heads: [N, H, d] is [N, H, 1, d]. */
+/* Token t of row n, in all heads: [N, H, d] is [N, 1, H, d]. */
 static void rotate_token(const struct work *w, size_t n, size_t t)
 {
     const size_t place = w->shared ? t : n * w->tokens + t;
@@ -59,7 +60,9 @@ static void rotate_token(const struct work *w, size_t n, size_t t)
     double pair[2 * PAIRS], cs[2 * PAIRS];
 
     for (size_t h = 0; h < w->heads; h++) {
-        const size_t head = ((n * w->heads + h) * w->tokens + t) * w->head_dim;
+        const size_t vector = w->heads_first ? (n * w->heads + h) * w->tokens + t
+                                             : (n * w->tokens + t) * w->heads + h;
+        const size_t head = vector * w->head_dim;
         for (size_t first = 0; first < w->pairs; first += PAIRS) {
             const size_t length = w->pairs - first < PAIRS ? w->pairs - first : PAIRS;
             tfm_dtype_to_f64(w->table_dtype, w->table, angles + 2 * first, 2 * length, cs);
@@ -91,6 +94,7 @@ enum tfm_status tfm__reference_rope(const struct tfm__reference_call *call)
     const struct tfm_tensor *x = call->node->inputs[0], *pos = call->node->inputs[1];
     const struct tfm_tensor *table = call->node->inputs[2];
     const int heads_first = call->node->attrs.rope_layout == TFM_ROPE_HEADS_FIRST;
+    const int tokens_first = call->node->attrs.rope_layout == TFM_ROPE_TOKENS_FIRST;
     const size_t rows = (size_t)tfm_tensor_rows(x, call->rows);
     struct work w = {
         .dtype = x->dtype,
@@ -99,12 +103,15 @@ enum tfm_status tfm__reference_rope(const struct tfm__reference_call *call)
         .pos = tfm__reference_input(call, 1),
         .table = tfm__reference_input(call, 2),
         .y = tfm__reference_output(call, 0),
-        .heads = (size_t)x->shape[1],
+        .heads = (size_t)x->shape[tokens_first ? 2 : 1],
         .head_dim = tfm__reference_width(x),
         .pairs = (size_t)table->shape[1],
-        .tokens = heads_first ? (size_t)x->shape[2] : 1,
+        .tokens = heads_first    ? (size_t)x->shape[2]
+                  : tokens_first ? (size_t)x->shape[1]
+                                 : 1,
         .halves = call->node->attrs.rope_style == TFM_ROPE_HALVES,
-        .shared = heads_first && pos->rank == 1,
+        .shared = (heads_first || tokens_first) && pos->rank == 1,
+        .heads_first = heads_first,
     };
     const size_t positions = rows == 0 ? 0 : w.shared ? w.tokens : rows * w.tokens;
     const enum tfm_status status = tfm__reference_check_ids(call, 1, positions, table->shape[0]);

@@ -92,7 +92,8 @@ static int is_rejected(struct tfm__entry *entry, uint32_t index, struct tfm_erro
     return rejected;
 }
 
-/* The first device of the backend that opens. `first` keeps the first failure of all. */
+/* The first device of the backend that opens: 1, 0 = none does, -1 = the user has set something to what
+ * cannot be, which is his to mend. `first` keeps the first failure of all, or that one. */
 static int open_one(struct tfm__entry *entry, uint32_t *index, struct tfm_device **device,
                     struct tfm_error *first)
 {
@@ -102,6 +103,10 @@ static int open_one(struct tfm__entry *entry, uint32_t *index, struct tfm_device
         if (!told && tfm__device_open(entry, i, device, &why) == TFM_STATUS_OK) {
             *index = i;
             return 1;
+        }
+        if (!told && why.status == TFM_STATUS_INVALID_ARGUMENT) {
+            *first = why;
+            return -1;
         }
         if (!told)
             tfm__log(TFM_LOG_WARN, entry->name, "%s; auto tries the next", why.text);
@@ -125,7 +130,10 @@ enum tfm_status tfm__auto_open(struct tfm_registry *registry, const char *source
             return tfm_error_set(err, first.status,
                                  "%s: auto: %s (TFM_STRICT keeps reference from taking over)",
                                  source, first.text);
-        if (!open_one(candidate, index, device, &first))
+        const int opened = open_one(candidate, index, device, &first);
+        if (opened < 0)
+            return tfm_error_set(err, first.status, "%s: auto: %s", source, first.text);
+        if (!opened)
             continue;
         if (candidate->probe.score < WHOLE_DEVICE)
             warn_unusable(registry, candidate->name);

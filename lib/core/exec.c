@@ -108,8 +108,12 @@ static enum tfm_status open_part(struct tfm_exec *exec, uint32_t s, struct tfm_e
             .memory = part->memory,
             .workspace = offset_memory(exec->arenas[segment->device], plan->arena[segment->device]),
         };
-        return tfm__device_table(device)->exec_open(tfm__device_handle(device), &segment->program,
-                                                    &memory, &part->exec, err);
+        const enum tfm_status status = tfm__device_table(device)->exec_open(
+            tfm__device_handle(device), &segment->program, &memory, &part->exec, err);
+        if (status != TFM_STATUS_OK)
+            tfm__nodes_blame(err, status, tfm_device_backend(device), "preparation",
+                             segment->public.nodes, segment->public.n_nodes);
+        return status;
     }
     for (uint32_t i = 0; i < segment->public.n_nodes; i++)
         n_slots += segment->public.nodes[i]->n_inputs + segment->public.nodes[i]->n_outputs;
@@ -221,6 +225,7 @@ enum tfm_status tfm_exec_bind(struct tfm_exec *exec, const char *name, void *mem
                               struct tfm_error *err)
 {
     const struct tfm_tensor *tensor = tfm_graph_find(exec->plan->graph, name);
+    struct tfm__shape_text shape;
     size_t needed = 0;
 
     tfm_error_clear(err);
@@ -230,8 +235,10 @@ enum tfm_status tfm_exec_bind(struct tfm_exec *exec, const char *name, void *mem
     if (tfm__tensor_bytes(tensor, tfm__tensor_outer(tensor, &exec->plan->capacity), &needed) ||
         bytes < needed || !memory)
         return tfm_error_set(err, TFM_STATUS_INVALID_ARGUMENT,
-                             "bind \"%s\": %zu bytes given, %zu needed at full capacity", name,
-                             memory ? bytes : 0, needed);
+                             "bind \"%s\" %s %s: %zu bytes given, %zu needed for %lld rows", name,
+                             tfm__shape_format(tensor, &shape), tfm_dtype_name(tensor->dtype),
+                             memory ? bytes : 0, needed,
+                             (long long)tfm__tensor_outer(tensor, &exec->plan->capacity));
     exec->bindings[tensor->id] = (struct binding){memory, bytes};
     return TFM_STATUS_OK;
 }
@@ -251,8 +258,8 @@ static enum tfm_status check_inputs(const struct tfm_exec *exec, const struct tf
             status = tfm_error_set(err, TFM_STATUS_INVALID_ARGUMENT, "input \"%s\" is not bound",
                                    tensor->name);
         else
-            status = tfm__values_check(
-                tensor, exec->bindings[t].memory,
+            status = tfm__values_check_for(
+                plan->graph, tensor, exec->bindings[t].memory,
                 tfm_tensor_rows(tensor, rows) * tfm_tensor_row_elements(tensor), err);
     }
     return status;
@@ -341,7 +348,7 @@ static enum tfm_status run_nodes(const struct tfm_plan *plan, const struct tfm__
         const enum tfm_status status = tfm__device_table(device)->run_node(
             tfm__device_handle(device), node, inputs, outputs, rows, err);
         if (status != TFM_STATUS_OK) {
-            tfm_error_prefix(err, "%s", node->scope ? node->scope->name : "graph");
+            tfm__nodes_blame(err, status, tfm_device_backend(device), "run", &node, 1);
             return status;
         }
         slot += node->n_inputs + node->n_outputs;
@@ -362,11 +369,16 @@ static enum tfm_status run_segments(struct tfm_exec *exec, const struct tfm_rows
             status = copy_across(exec, &segment->copies[c], rows, err);
         if (status != TFM_STATUS_OK)
             break;
-        status = segment->whole
-                     ? tfm__device_table(device)->exec_run(exec->parts[s].exec, rows, err)
-                     : run_nodes(plan, segment, &exec->parts[s], rows, err);
+        if (!segment->whole) {
+            status = run_nodes(plan, segment, &exec->parts[s], rows, err);
+            continue;
+        }
+        status = tfm__device_table(device)->exec_run(exec->parts[s].exec, rows, err);
+        if (status != TFM_STATUS_OK)
+            tfm__nodes_blame(err, status, tfm_device_backend(device), "run", segment->public.nodes,
+                             segment->public.n_nodes);
     }
-    /* a backend that fails without a word still has to be told apart */
+    /* what is left: a copy between devices that fails without a word */
     if (status != TFM_STATUS_OK)
         tfm_error_set(err, status, "run failed: %s", tfm_status_text(status));
     return status;

@@ -299,8 +299,8 @@ static enum tfm_status check_indices(const struct tfm_plan *plan,
             continue;
         enum tfm_status status = tfm__weights_host_get(plan->weights, root, &weight, err);
         if (status == TFM_STATUS_OK)
-            status = tfm__values_check(root, weight.data,
-                                       root->shape[0] * tfm_tensor_row_elements(root), err);
+            status = tfm__values_check_for(plan->graph, root, weight.data,
+                                           root->shape[0] * tfm_tensor_row_elements(root), err);
         if (status != TFM_STATUS_OK)
             return status;
     }
@@ -315,17 +315,19 @@ static enum tfm_status compile_segment(struct tfm_plan *plan, struct tfm__segmen
 
     tfm__weights_begin(plan->weights, device);
     status = check_indices(plan, segment, err);
-    if (status == TFM_STATUS_OK && segment->whole)
+    if (status == TFM_STATUS_OK && segment->whole) {
         status = tfm__device_table(device)->compile(tfm__device_handle(device), plan->weights,
                                                     &segment->public, &plan->capacity,
                                                     &segment->program, err);
-    else if (status == TFM_STATUS_OK)
+        if (status != TFM_STATUS_OK)
+            tfm__nodes_blame(err, status, tfm_device_backend(device), "compile",
+                             segment->public.nodes, segment->public.n_nodes);
+    } else if (status == TFM_STATUS_OK) {
         status = load_weights(plan, segment, err);
+    }
     tfm__weights_end(plan->weights);
     if (status != TFM_STATUS_OK) {
         segment->program.impl = NULL;
-        tfm_error_set(err, status, "%s: compile failed without a reason: %s",
-                      tfm_device_backend(device), tfm_status_text(status));
         return status;
     }
     if (segment->program.workspace > plan->workspace[segment->device])

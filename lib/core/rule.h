@@ -37,4 +37,14 @@ struct tfm__shape_text {
 };
 const char *tfm__shape_format(const struct tfm_tensor *tensor, struct tfm__shape_text *buffer);
 
+/* "x 'h' [N, 3] f32, weight 'w' [5, 4] f32" of all inputs, cut to `size`. roles[i] names input i; NULL =
+ * names, shapes and dtypes only. */
+void tfm__operands_format(const struct tfm_node *node, const char *const *roles, char *list,
+                          size_t size);
+
+/* Puts in front of a backend's error where it came from: a plugin that said yes in supports() and then
+ * fails may not know layer and shapes, or say nothing at all. what: "compile", "run". */
+void tfm__nodes_blame(struct tfm_error *err, enum tfm_status status, const char *backend,
+                      const char *what, const struct tfm_node *const *nodes, uint32_t n);
+
 #endif

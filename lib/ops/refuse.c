@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
  * What the shape rules share: comparison of shapes and the one form of their refusals. */
-#include <stdio.h>
 #include <string.h>
 
 #include "lib/ops/refuse.h"
@@ -28,18 +27,8 @@ enum tfm_status tfm__op_refuse(struct tfm_error *err, enum tfm_status status,
                                const struct tfm_node *node, const char *const *roles,
                                const char *must)
 {
-    char list[700] = "";
-    size_t used = 0;
+    char list[700];
 
-    for (uint32_t i = 0; i < node->n_inputs && used < sizeof list; i++) {
-        const struct tfm_tensor *t = node->inputs[i];
-        struct tfm__shape_text shape;
-        if (!t)
-            continue;
-        const int n = snprintf(list + used, sizeof list - used, "%s%s '%s' %s %s", used ? ", " : "",
-                               roles[i], t->name ? t->name : "", tfm__shape_format(t, &shape),
-                               tfm_dtype_name(t->dtype));
-        used += n > 0 ? (size_t)n : 0;
-    }
+    tfm__operands_format(node, roles, list, sizeof list);
     return tfm_error_set(err, status, "%s: %s; got %s", tfm_op_name(node->op), must, list);
 }

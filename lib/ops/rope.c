@@ -3,7 +3,7 @@
  *   x [N, H, d] F32, F16, BF16 or F64, d even, pos [N] I32 in [0, P), table [P, r/2, 2] of (cos, sin),
  *   F32 (F64 with F64), r even and <= d -> like x
  *   rope_layout 1: x [N, H, T, d], pos [N, T], or [T] as a buffer: N sequences of T tokens, the heads
- *   outside the tokens
+ *   outside the tokens; rope_layout 2: x [N, T, H, d], the heads inside
  * With (c, s) = table[pos of the row][i], pair i of every head becomes (a c - b s, a s + b c):
  *   adjacent   a = x[2i], b = x[2i+1]      [a b a b a b]
  *   halves     a = x[i],  b = x[i + r/2]   [a a a b b b]
@@ -27,12 +27,17 @@ static enum tfm_status check_rows(const struct tfm_node *node, struct tfm_error 
                                   "pos must be [N] for x [N, H, d]");
         return TFM_STATUS_OK;
     }
+    const int heads_first = node->attrs.rope_layout == TFM_ROPE_HEADS_FIRST;
     if (!tfm__is_activation(x) || x->rank != 4)
-        return tfm__op_refuse(err, TFM_STATUS_SHAPE, node, roles, "x must be [N, H, T, d]");
-    if (!(same_rows && pos->rank == 2 && pos->shape[1] == x->shape[2]) &&
-        !(tfm__is_constant(pos) && pos->rank == 1 && pos->shape[0] == x->shape[2]))
         return tfm__op_refuse(err, TFM_STATUS_SHAPE, node, roles,
-                              "pos must be [N, T], or [T] as a buffer, for x [N, H, T, d]");
+                              heads_first ? "x must be [N, H, T, d]" : "x must be [N, T, H, d]");
+    const int64_t tokens = x->shape[heads_first ? 2 : 1];
+    if (!(same_rows && pos->rank == 2 && pos->shape[1] == tokens) &&
+        !(tfm__is_constant(pos) && pos->rank == 1 && pos->shape[0] == tokens))
+        return tfm__op_refuse(err, TFM_STATUS_SHAPE, node, roles,
+                              heads_first
+                                  ? "pos must be [N, T], or [T] as a buffer, for x [N, H, T, d]"
+                                  : "pos must be [N, T], or [T] as a buffer, for x [N, T, H, d]");
     return TFM_STATUS_OK;
 }
 
@@ -49,9 +54,10 @@ static enum tfm_status infer(struct tfm_node *node, struct tfm_tensor *outputs,
     if (node->attrs.rope_style != TFM_ROPE_ADJACENT && node->attrs.rope_style != TFM_ROPE_HALVES)
         return tfm__op_refuse(err, TFM_STATUS_INVALID_ARGUMENT, node, roles,
                               "rope_style must be 0 (adjacent) or 1 (halves)");
-    if (node->attrs.rope_layout != TFM_ROPE_ROWS && node->attrs.rope_layout != TFM_ROPE_HEADS_FIRST)
-        return tfm__op_refuse(err, TFM_STATUS_INVALID_ARGUMENT, node, roles,
-                              "rope_layout must be 0 (x [N, H, d]) or 1 (x [N, H, T, d])");
+    if (node->attrs.rope_layout < TFM_ROPE_ROWS || node->attrs.rope_layout > TFM_ROPE_TOKENS_FIRST)
+        return tfm__op_refuse(
+            err, TFM_STATUS_INVALID_ARGUMENT, node, roles,
+            "rope_layout must be 0 (x [N, H, d]), 1 (x [N, H, T, d]) or 2 (x [N, T, H, d])");
     const enum tfm_status status = check_rows(node, err);
     if (status != TFM_STATUS_OK)
         return status;
@@ -68,9 +74,10 @@ static enum tfm_status infer(struct tfm_node *node, struct tfm_tensor *outputs,
             err, TFM_STATUS_SHAPE, node, roles,
             "table [P, r/2, 2] must not rotate more than d, the last extent of x");
 
-    if (x->shape[1] > INT32_MAX || d > INT32_MAX)
+    const int64_t heads = x->shape[node->attrs.rope_layout == TFM_ROPE_TOKENS_FIRST ? 2 : 1];
+    if (heads > INT32_MAX || d > INT32_MAX)
         return tfm__op_refuse(err, TFM_STATUS_SHAPE, node, roles, "H and d must fit 31 bits");
-    node->attrs.heads = (int32_t)x->shape[1];
+    node->attrs.heads = (int32_t)heads;
     node->attrs.head_dim = (int32_t)d;
     tfm__shape_like(&outputs[0], x, x->dtype);
     tfm__tensor_positions(pos, table->shape[0]);

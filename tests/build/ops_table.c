@@ -107,6 +107,13 @@ static void ask_rope_heads_first(struct tfm_graph *g, enum tfm_dtype dtype)
                        TFM_ROPE_HEADS_FIRST);
 }
 
+static void ask_rope_tokens_first(struct tfm_graph *g, enum tfm_dtype dtype)
+{
+    tfm_op_rope_layout(g, in(g, "x", dtype, 4, T, H, D), in(g, "pos", TFM_DTYPE_I32, 2, T, 0, 0),
+                       weight(g, "table", beside(dtype), 3, TABLE, D / 2, 2), TFM_ROPE_ADJACENT,
+                       TFM_ROPE_TOKENS_FIRST);
+}
+
 static void attention(struct tfm_graph *g, enum tfm_dtype dtype, const struct tfm_attention *config)
 {
     tfm_op_attention(g, in(g, "q", dtype, 3, H, D, 0), in(g, "k", dtype, 3, G, D, 0),
@@ -200,6 +207,7 @@ static const struct {
     {TFM_OP_RMS_NORM, "", "x", ask_rms_norm},
     {TFM_OP_ROPE, "", "x", ask_rope},
     {TFM_OP_ROPE, "rope_layout 1", "x", ask_rope_heads_first},
+    {TFM_OP_ROPE, "rope_layout 2", "x", ask_rope_tokens_first},
     {TFM_OP_GQA_ATTENTION, "", "q, k, v", ask_attention},
     {TFM_OP_GQA_ATTENTION, "with caches", "caches", ask_attention_cache},
     {TFM_OP_GQA_ATTENTION, "bidirectional, window, softcap", "q, k, v", ask_attention_mask},

@@ -29,7 +29,7 @@ put() { # BACKEND TABLE
 }
 
 number=0
-for backend in reference opencl; do
+for backend in reference opencl blas; do
     number=$((number + 1))
     "$build/tests/build/ops_table" $backend >"$work/now" 2>"$work/why"
     status=$?

@@ -271,6 +271,8 @@ START_TEST(bad_runs_are_refused_and_the_exec_lives)
     ck_assert_int_eq(run(1), TFM_STATUS_INVALID_ARGUMENT);
     ck_assert_ptr_nonnull(strstr(err.text, "\"x\" is not bound"));
     ck_assert_int_eq(tfm_exec_bind(exec, "x", x, sizeof x - 1, &err), TFM_STATUS_INVALID_ARGUMENT);
+    ck_assert_ptr_nonnull(
+        strstr(err.text, "\"x\" [N, 8] f32: 159 bytes given, 160 needed for 5 rows"));
     ck_assert_int_eq(tfm_exec_bind(exec, "nobody", x, sizeof x, &err), TFM_STATUS_NOT_FOUND);
     ck_assert_int_eq(tfm_exec_bind(exec, "n1.weight", x, sizeof x, &err), TFM_STATUS_NOT_FOUND);
     tfm_exec_destroy(exec);

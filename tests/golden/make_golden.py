@@ -452,24 +452,26 @@ SCALINGS = [
 
 def rope_cases():
     def one(dtype, style, H, d, dims, theta, positions, layout=0, packed=True, **how):
-        # layout 1: 2 sequences with positions of their own, or the same ones as a buffer
+        # layout 1 and 2: 2 sequences with positions of their own, or the same ones as a buffer
         pos = np.array(positions, np.int32)
         if layout and packed:
             pos = np.stack([pos, pos[::-1]])
 
         def make(draw):
             T = len(positions)
-            x = draw("x", "input", dtype, (2, H, T, d) if layout else (T, H, d), 1.5)
+            x = draw("x", "input", dtype, ((T, H, d), (2, H, T, d), (2, T, H, d))[layout], 1.5)
             p = Tensor("pos", "input" if packed else "weight", "i32", pos)
             if layout:
                 at = p.value if packed else p.value.expand(2, -1)
-                want = rope(x.value, at[:, None].expand(-1, H, -1), style, dims=dims, theta=theta, **how)
+                outside = x.value if layout == 1 else x.value.transpose(1, 2)
+                want = rope(outside, at[:, None].expand(-1, H, -1), style, dims=dims, theta=theta, **how)
+                want = want if layout == 1 else want.transpose(1, 2)
             else:
                 want = rope_heads(x.value, p.value, style, dims=dims, theta=theta, **how)
             return [x, p], want
 
         name = "%s %s %dx%d of %d theta %g %s%s" % (
-            dtype, style, H, dims, d, theta, how.get("scaling", "none"), ("" if not layout else " layout 1" + ("" if packed else " buffer")))
+            dtype, style, H, dims, d, theta, how.get("scaling", "none"), ("" if not layout else " layout %d" % layout + ("" if packed else " buffer")))
         case("rope", name, dtype, make, style=style, dims=dims, theta=theta, positions=8193, layout=layout,
              rows_pos=packed, **how)
 
@@ -480,6 +482,8 @@ def rope_cases():
             one(dtype, style, 1, 14, 6, 500000.0, FAR if wide else FAR[1::3])
             one(dtype, style, 3, 6, 4, 10000.0, FAR[5:] if wide else FAR[-2:], layout=1)
             one(dtype, style, 2, 6, 6, 1000000.0, FAR[5:] if wide else FAR[-2:], layout=1, packed=False)
+            one(dtype, style, 3, 6, 4, 10000.0, FAR[5:] if wide else FAR[-2:], layout=2)
+            one(dtype, style, 2, 6, 6, 1000000.0, FAR[5:] if wide else FAR[-2:], layout=2, packed=False)
         one("f32", style, 2, 64, 64, 100000.0, FAR)
         for how in SCALINGS:
             one("f32", style, 2, 10, 10, 10000.0, FAR, **how)
@@ -589,14 +593,15 @@ def block_cases():
     for kind in ("pre", "post", "pre_post"):
         for norm_kind, ffn_kind, bias in (("layer", "relu", True), ("layer", "gelu", True), ("rms", "swiglu", False),
                                           ("rms", "geglu", False), ("layer", "silu", False), ("rms", "relu", True)):
-            for dtype in ("f32", "f64"):
-                if dtype == "f64" and ffn_kind in ("silu", "geglu"):
+            for dtype in ("f32", "f64", "f16", "bf16"):
+                if dtype != "f32" and ffn_kind in ("silu", "geglu") or dtype in NARROW and ffn_kind == "relu":
                     continue
+                other = dtype if dtype == "f64" else "f32"
                 runs, D, H, d, width = [[[0, 0, 7]]], 12, 3, 4, 21
 
                 def make(draw):
-                    made = [draw("x", "input", dtype, (7, D))]
-                    made += block_params(draw, "layer", kind, norm_kind, ffn_kind, D, H, H, d, width, (bias,) * 4, bias, other=dtype, dtype=dtype)
+                    made = [draw("x", "input", other, (7, D))]
+                    made += block_params(draw, "layer", kind, norm_kind, ffn_kind, D, H, H, d, width, (bias,) * 4, bias, other=other, dtype=dtype)
                     P = values(made)
                     want = block(P["x"], P, "layer", kind, norm_kind, ffn_kind, 1e-5,
                                  lambda h, name: attention(h, P, name, runs, H, H, d))
@@ -604,7 +609,7 @@ def block_cases():
                         assert torch.allclose(want, check_block(P["x"], P, kind, ffn_kind, H), 1e-12, 1e-12)
                     return made, want
 
-                case("block", "%s %s %s %s" % (kind, norm_kind, ffn_kind, dtype), dtype, make, runs=runs, kind=kind, norm=norm_kind,
+                case("block", "%s %s %s %s" % (kind, norm_kind, ffn_kind, dtype), other, make, runs=runs, kind=kind, norm=norm_kind,
                      ffn=ffn_kind, eps=1e-5, heads=H, kv_heads=H, head_dim=d)
 
 

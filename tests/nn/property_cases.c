@@ -241,6 +241,58 @@ START_TEST(gqa_is_mha_with_repeated_heads)
 }
 END_TEST
 
+/* ---- case A10: weights of one pairing for the other ---- */
+
+/* Rows of `n` heads of d: of each head 2i and 2i + 1 go to i and i + d/2. */
+static void regroup(const char *name, int64_t n, int64_t d, int64_t D, double *values)
+{
+    double *source = net_weight(&net, name);
+
+    for (int64_t h = 0; h < n; h++)
+        for (int64_t i = 0; i < d; i++)
+            memcpy(values + (h * d + i / 2 + (i % 2) * (d / 2)) * D, source + (h * d + i) * D,
+                   (size_t)D * sizeof *values);
+    free(source);
+}
+
+/* A model of adjacent pairs is one of halves whose rows of W_Q and W_K are regrouped head by head, W_K by
+ * its own heads: at position 50, where another pairing or a regrouping by H shows. */
+START_TEST(pairings_are_a_permutation)
+{
+    enum { N = 51, H = 4, G = 2, HEAD = 6, D = 12 };
+    static const char *const names[] = {"blk.0.attn.q.weight", "blk.0.attn.k.weight"};
+    struct tfm_nn_decoder config = small();
+    static double adjacent[N * VOCAB], halves[N * VOCAB], wrong[N * VOCAB];
+    double rows[2][H * HEAD * D];
+    double most = 0;
+
+    config.layers = 1;
+    config.heads = H;
+    config.kv_heads = G;
+    config.head_dim = HEAD;
+    open_stack(&config, N);
+    feed(text(), N, 0, 0, adjacent);
+    for (int i = 0; i < 2; i++)
+        regroup(names[i], i ? G : H, HEAD, D, rows[i]);
+    net_end(&net);
+
+    config.rope_style = TFM_ROPE_HALVES;
+    open_stack(&config, N);
+    feed(text(), N, 0, 0, wrong);
+    net_end(&net);
+    net_begin(&net, N, SLOTS);
+    tfm_nn_decoder(net.graph, &config);
+    for (int i = 0; i < 2; i++)
+        net_set(&net, names[i], rows[i]);
+    net_compile(&net, 4);
+    feed(text(), N, 0, 0, halves);
+    net_compare(halves, adjacent, N * VOCAB, BOUND, "regrouped rows");
+    for (int i = (N - 1) * VOCAB; i < N * VOCAB; i++)
+        most = fmax(most, fabs(wrong[i] - adjacent[i]));
+    ck_assert_msg(most > 1e-2, "another pairing shows at position 50: %g", most);
+}
+END_TEST
+
 /* ---- batches (case A17) ---- */
 
 enum { B = 3, T = 4 };
@@ -512,6 +564,7 @@ static Suite *make(void)
     tcase_add_loop_test(tcase, moved_positions_change_nothing, 0, 2);
     tcase_add_loop_test(tcase, order_is_seen_with_a_mask_only, 0, 2);
     tcase_add_loop_test(tcase, gqa_is_mha_with_repeated_heads, 0, 4);
+    tcase_add_test(tcase, pairings_are_a_permutation);
     tcase_add_loop_test(tcase, padded_batch_equals_its_sequences_alone, 0, 2 * KINDS);
     tcase_add_loop_test(tcase, packed_segments_equal_their_sequences_alone, 0, 2);
     tcase_add_loop_test(tcase, shifts_add_up, 0, 2);

@@ -404,17 +404,35 @@ START_TEST(values_out_of_range)
         const char *input;
         int32_t value;
         enum tfm_status status;
-        const char *words[2];
+        const char *words[5]; /* value and place; layer, tensors with both shapes */
     } rows[] = {
-        {"negative id", "ids", -1, TFM_STATUS_OUT_OF_RANGE, {"\"ids\"", "value -1"}},
-        {"id = vocab", "ids", 8, TFM_STATUS_OUT_OF_RANGE, {"\"ids\"", "[0, 8)"}},
-        {"id 2^31 - 1", "ids", INT32_MAX, TFM_STATUS_OUT_OF_RANGE, {"\"ids\"", "2147483647"}},
-        {"negative position", "pos", -1, TFM_STATUS_OUT_OF_RANGE, {"\"pos\"", "value -1"}},
+        {"negative id",
+         "ids",
+         -1,
+         TFM_STATUS_OUT_OF_RANGE,
+         {"\"ids\": value -1 at 1", "token_embd: embedding", "'token_embd.weight' [8, 8]",
+          "'ids' [N]"}},
+        {"id = vocab",
+         "ids",
+         8,
+         TFM_STATUS_OUT_OF_RANGE,
+         {"\"ids\": value 8", "[0, 8)", "token_embd: embedding", "'token_embd.weight' [8, 8]",
+          "'ids' [N]"}},
+        {"id 2^31 - 1",
+         "ids",
+         INT32_MAX,
+         TFM_STATUS_OUT_OF_RANGE,
+         {"\"ids\": value 2147483647", "token_embd: embedding"}},
+        {"negative position",
+         "pos",
+         -1,
+         TFM_STATUS_OUT_OF_RANGE,
+         {"\"pos\": value -1", "blk.0.attn", "'pos' [N]", "'rope.table' [16, 2, 2]"}},
         {"position past the table",
          "pos",
          16,
          TFM_STATUS_CONTEXT_FULL,
-         {"context full", "position 16"}},
+         {"context full: position 16", "blk.0.attn", "'pos' [N]", "'rope.table' [16, 2, 2]"}},
     };
     const struct tfm_nn_decoder config = {.vocab = 8,
                                           .width = 8,
@@ -442,8 +460,9 @@ START_TEST(values_out_of_range)
     net_get(&net, "logits", 0, 16, before);
     net_put_i32(&net, rows[_i].input, 1, 1, &rows[_i].value);
     ck_assert_int_eq(net_try(&net, &run, &err), rows[_i].status);
-    for (int i = 0; i < 2; i++)
-        ck_assert_msg(strstr(err.text, rows[_i].words[i]) != NULL, "%s", err.text);
+    for (int i = 0; i < 5 && rows[_i].words[i]; i++)
+        ck_assert_msg(strstr(err.text, rows[_i].words[i]) != NULL, "no \"%s\" in: %s",
+                      rows[_i].words[i], err.text);
     net_put_i32(&net, rows[_i].input, 1, 1, &right[1]);
     net_run_n(&net, 2, 0);
     net_get(&net, "logits", 0, 16, after);

@@ -41,7 +41,7 @@ static char log_text[8192];
 static void sink(void *context, enum tfm_log_level level, const char *backend, const char *text)
 {
     (void)context;
-    if (level == TFM_LOG_INFO && strcmp(backend, "opencl") == 0) {
+    if (level == TFM_LOG_INFO && strcmp(backend, "opencl") == 0 && strstr(text, "error")) {
         log_lines++;
         snprintf(log_text, sizeof log_text, "%s", text);
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Linears with many rows: cut into blocks of output rows, unpacked, multiplied by CLBlast, stored; and
+ * Linears with many rows through CLBlast (TFM_OPENCL_GEMM=clblast): cut into blocks of output rows, unpacked, multiplied by CLBlast, stored; and
  * the proof that keeps wrong parameters of CLBlast out. */
 #include "tests/opencl/parts.h"
 
@@ -13,6 +13,7 @@ static struct tfm_weights *weights;
 
 static void setup(void)
 {
+    setenv("TFM_OPENCL_GEMM", "clblast", 1);
     parts_open(&devices);
     ck_assert_int_eq(tfm_graph_create(&graph, NULL), TFM_STATUS_OK);
     ck_assert_int_eq(tfm_weights_create(&weights, NULL), TFM_STATUS_OK);

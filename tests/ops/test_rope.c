@@ -10,15 +10,19 @@ static const enum tfm_dtype dtypes[] = {TFM_DTYPE_F32, TFM_DTYPE_F16, TFM_DTYPE_
                                         TFM_DTYPE_F64};
 static struct tfm_tensor *x, *pos, *table;
 static enum tfm_rope_style style;
+static enum tfm_rope_layout layout;
 
 /* Each pair as a complex number times cos + i sin. */
 static void naive(const struct trial *trial, const struct tfm_rows *rows, double *want)
 {
-    const int64_t heads = x->shape[1], d = x->shape[x->rank - 1], pairs = table->shape[1];
-    const int64_t tokens = x->rank == 4 ? x->shape[2] : 1;
+    const int tokens_first = layout == TFM_ROPE_TOKENS_FIRST;
+    const int64_t heads = x->shape[tokens_first ? 2 : 1], d = x->shape[x->rank - 1];
+    const int64_t tokens = x->rank == 4 ? x->shape[tokens_first ? 1 : 2] : 1;
+    const int64_t pairs = table->shape[1];
 
     for (int64_t vector = 0; vector < rows->n * heads * tokens; vector++) {
-        const int64_t row = vector / (heads * tokens), token = vector % tokens;
+        const int64_t row = vector / (heads * tokens);
+        const int64_t token = tokens_first ? vector / heads % tokens : vector % tokens;
         const int64_t place = pos->extent == TFM_EXTENT_FIXED ? token : row * tokens + token;
         const double *angles =
             trial->values[table->id] + (int64_t)trial->values[pos->id][place] * pairs * 2;
@@ -68,6 +72,7 @@ static void build(struct trial *t, uint32_t rows, enum tfm_dtype dtype, enum tfm
                 pairing == TFM_ROPE_HALVES ? "halves" : "adjacent", (long long)heads, (long long)d,
                 (long long)rotated);
     style = pairing;
+    layout = TFM_ROPE_ROWS;
     x = trial_input(t, "x", dtype, 3, heads, d);
     pos = trial_input(t, "pos", TFM_DTYPE_I32, 1, 0, 0);
     table = trial_buffer(t, "table", dtype == TFM_DTYPE_F64 ? dtype : TFM_DTYPE_F32, 3, positions,
@@ -77,21 +82,27 @@ static void build(struct trial *t, uint32_t rows, enum tfm_dtype dtype, enum tfm
     scatter_positions(t);
 }
 
-/* x [N, H, T, d]; pos [N, T], or [T] for all rows. */
-static void build_heads_first(struct trial *t, uint32_t rows, enum tfm_dtype dtype,
-                              enum tfm_rope_style pairing, int64_t heads, int64_t tokens, int64_t d,
-                              int64_t rotated, int shared)
+/* x [N, H, T, d] or [N, T, H, d]; pos [N, T], or [T] for all rows. */
+static void build_batch(struct trial *t, uint32_t rows, enum tfm_dtype dtype,
+                        enum tfm_rope_style pairing, enum tfm_rope_layout order, int64_t heads,
+                        int64_t tokens, int64_t d, int64_t rotated, int shared)
 {
-    trial_begin(t, rows, "rope %s %s [N, %lld, %lld, %lld] r %lld pos %s", tfm_dtype_name(dtype),
-                pairing == TFM_ROPE_HALVES ? "halves" : "adjacent", (long long)heads,
-                (long long)tokens, (long long)d, (long long)rotated, shared ? "[T]" : "[N, T]");
+    const int inside = order == TFM_ROPE_TOKENS_FIRST;
+
+    trial_begin(t, rows, "rope %s %s [N, %s %lld, %s %lld, %lld] r %lld pos %s",
+                tfm_dtype_name(dtype), pairing == TFM_ROPE_HALVES ? "halves" : "adjacent",
+                inside ? "T" : "H", (long long)(inside ? tokens : heads), inside ? "H" : "T",
+                (long long)(inside ? heads : tokens), (long long)d, (long long)rotated,
+                shared ? "[T]" : "[N, T]");
     style = pairing;
-    x = trial_input_4(t, "x", dtype, heads, tokens, d);
+    layout = order;
+    x = inside ? trial_input_4(t, "x", dtype, tokens, heads, d)
+               : trial_input_4(t, "x", dtype, heads, tokens, d);
     pos = shared ? trial_buffer(t, "pos", TFM_DTYPE_I32, 1, tokens, 0, 0)
                  : trial_input(t, "pos", TFM_DTYPE_I32, 2, tokens, 0);
     table = trial_buffer(t, "table", dtype == TFM_DTYPE_F64 ? dtype : TFM_DTYPE_F32, 3, 41,
                          rotated / 2, 2);
-    trial_output(t, tfm_op_rope_layout(t->graph, x, pos, table, pairing, TFM_ROPE_HEADS_FIRST));
+    trial_output(t, tfm_op_rope_layout(t->graph, x, pos, table, pairing, order));
     fill_table(t);
     scatter_positions(t);
 }
@@ -118,7 +129,7 @@ END_TEST
 
 /* Fault: token and head change places, the positions of another row are read, or those of all rows are
  * taken for those of the first. */
-START_TEST(heads_first)
+START_TEST(batches)
 {
     static const struct {
         int64_t heads, tokens, d, rotated;
@@ -126,20 +137,22 @@ START_TEST(heads_first)
 
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
         struct trial t;
-        build_heads_first(&t, 9, dtypes[_i / 4], (enum tfm_rope_style)(_i / 2 % 2), rows[r].heads,
-                          rows[r].tokens, rows[r].d, rows[r].rotated, _i % 2);
+        build_batch(&t, 9, dtypes[_i / 8], (enum tfm_rope_style)(_i / 4 % 2),
+                    _i / 2 % 2 ? TFM_ROPE_TOKENS_FIRST : TFM_ROPE_HEADS_FIRST, rows[r].heads,
+                    rows[r].tokens, rows[r].d, rows[r].rotated, _i % 2);
         trial_check_rows(&t, naive);
         trial_end(&t);
     }
 }
 END_TEST
 
-/* Fault: the two layouts are not the same rotation: [B, T, H, d] as B T rows and [B, H, T, d] as B rows
- * hold the same numbers, transposed. */
+/* Fault: the layouts are not the same rotation: [B T, H, d] as B T rows, [B, H, T, d] and [B, T, H, d] as
+ * B rows hold the same numbers, in another order. */
 START_TEST(layouts_agree)
 {
     enum { B = 3, H = 2, T = 5, D = 8 };
     const struct tfm_rows many = trial_rows(B * T, 0), few = trial_rows(B, 0);
+    const size_t inside = (size_t)_i;
     struct trial flat, first;
     double row[B * T * H * D], heads[B * H * T * D];
 
@@ -148,12 +161,13 @@ START_TEST(layouts_agree)
     trial_run(&flat, &many, TFM_STATUS_OK);
     trial_get(&flat, flat.output, 0, B * T * H * D, row);
     struct tfm_tensor *flat_x = x, *flat_pos = pos;
-    build_heads_first(&first, B, TFM_DTYPE_F32, TFM_ROPE_HALVES, H, T, D, D, 0);
+    build_batch(&first, B, TFM_DTYPE_F32, TFM_ROPE_HALVES,
+                inside ? TFM_ROPE_TOKENS_FIRST : TFM_ROPE_HEADS_FIRST, H, T, D, D, 0);
     for (size_t v = 0; v < B * T * H; v++) {
         const size_t b = v / (T * H), t = v / H % T, h = v % H;
         double vector[D], p;
         trial_get(&flat, flat_x, v * D, D, vector);
-        trial_set(&first, x, ((b * H + h) * T + t) * D, D, vector);
+        trial_set(&first, x, (inside ? v : (b * H + h) * T + t) * D, D, vector);
         trial_get(&flat, flat_pos, b * T + t, 1, &p);
         trial_set(&first, pos, b * T + t, 1, &p);
     }
@@ -162,8 +176,9 @@ START_TEST(layouts_agree)
         trial_get(&first, first.output, 0, B * H * T * D, heads);
         for (size_t v = 0; v < B * T * H; v++) {
             const size_t b = v / (T * H), t = v / H % T, h = v % H;
+            const double *there = heads + (inside ? v : (b * H + h) * T + t) * D;
             for (size_t e = 0; e < D; e++)
-                ck_assert_double_eq_tol(row[v * D + e], heads[((b * H + h) * T + t) * D + e], 1e-6);
+                ck_assert_double_eq_tol(row[v * D + e], there[e], 1e-6);
         }
     }
     trial_end(&flat);
@@ -268,16 +283,17 @@ START_TEST(position_out_of_range)
 END_TEST
 
 /* Fault: the positions of a later row or token are not looked at. */
-START_TEST(heads_first_out_of_range)
+START_TEST(batch_out_of_range)
 {
     const struct tfm_rows rows = trial_rows(2, 0);
     const double bad = 41;
     struct trial t;
 
-    build_heads_first(&t, 2, TFM_DTYPE_F32, TFM_ROPE_HALVES, 1, 3, 4, 4, _i);
+    build_batch(&t, 2, TFM_DTYPE_F32, TFM_ROPE_HALVES,
+                _i / 2 ? TFM_ROPE_TOKENS_FIRST : TFM_ROPE_HEADS_FIRST, 1, 3, 4, 4, _i % 2);
     ck_assert(pos->limit == 41 && pos->is_position);
     if (trial_is_reference()) {
-        trial_set(&t, pos, _i ? 2 : 5, 1, &bad);
+        trial_set(&t, pos, _i % 2 ? 2 : 5, 1, &bad);
         ck_assert(trial_open(&t, 0));
         trial_run(&t, &rows, TFM_STATUS_CONTEXT_FULL);
     }
@@ -297,11 +313,14 @@ START_TEST(attributes)
     ck_assert_int_eq(attrs->rope_style, TFM_ROPE_HALVES);
     ck_assert_int_eq(attrs->rope_layout, TFM_ROPE_ROWS);
     trial_end(&t);
-    build_heads_first(&t, 2, TFM_DTYPE_F32, TFM_ROPE_ADJACENT, 3, 5, 8, 4, 0);
-    attrs = &tfm_graph_node(t.graph, 0)->attrs;
-    ck_assert(attrs->heads == 3 && attrs->head_dim == 8);
-    ck_assert_int_eq(attrs->rope_layout, TFM_ROPE_HEADS_FIRST);
-    trial_end(&t);
+    for (int order = TFM_ROPE_HEADS_FIRST; order <= TFM_ROPE_TOKENS_FIRST; order++) {
+        build_batch(&t, 2, TFM_DTYPE_F32, TFM_ROPE_ADJACENT, (enum tfm_rope_layout)order, 3, 5, 8,
+                    4, 0);
+        attrs = &tfm_graph_node(t.graph, 0)->attrs;
+        ck_assert(attrs->heads == 3 && attrs->head_dim == 8);
+        ck_assert_int_eq(attrs->rope_layout, order);
+        trial_end(&t);
+    }
 }
 END_TEST
 
@@ -348,7 +367,13 @@ START_TEST(refusals)
          "f64|f32"},
         {TFM_DTYPE_F32, TFM_DTYPE_I32, TFM_DTYPE_F32, 3, 1, 3, 8, 3, 2, 2, 0,
          TFM_STATUS_INVALID_ARGUMENT, "rope_style"},
-        {TFM_DTYPE_F32, TFM_DTYPE_I32, TFM_DTYPE_F32, 3, 1, 3, 8, 3, 2, 0, 2,
+        {TFM_DTYPE_F32, TFM_DTYPE_I32, TFM_DTYPE_F32, 4, 2, 3, 8, 3, 2, 0, 2, TFM_STATUS_SHAPE,
+         "[N, T, H, d]|'x' [N, 3, 5, 8]|'pos' [N, 5] "},
+        {TFM_DTYPE_F32, TFM_DTYPE_I32, TFM_DTYPE_F32, 3, 1, 3, 8, 3, 2, 0, 2, TFM_STATUS_SHAPE,
+         "[N, T, H, d]|'x' [N, 3, 8]"},
+        {TFM_DTYPE_F32, TFM_DTYPE_I32, TFM_DTYPE_F32, 3, 1, 3, 8, 3, 2, 0, 3,
+         TFM_STATUS_INVALID_ARGUMENT, "rope_layout"},
+        {TFM_DTYPE_F32, TFM_DTYPE_I32, TFM_DTYPE_F32, 3, 1, 3, 8, 3, 2, 0, -1,
          TFM_STATUS_INVALID_ARGUMENT, "rope_layout"},
     };
     struct trial t;
@@ -372,12 +397,15 @@ START_TEST(refused_positions)
     struct trial t;
 
     trial_begin(&t, 4, "rope positions [6] for T = 5");
-    x = trial_input_4(&t, "x", TFM_DTYPE_F32, 3, 5, 8);
+    x = _i ? trial_input_4(&t, "x", TFM_DTYPE_F32, 5, 6, 8)
+           : trial_input_4(&t, "x", TFM_DTYPE_F32, 6, 5, 8);
     pos = trial_buffer(&t, "pos", TFM_DTYPE_I32, 1, 6, 0, 0);
     table = trial_buffer(&t, "table", TFM_DTYPE_F32, 3, 9, 4, 2);
-    ck_assert_ptr_null(
-        tfm_op_rope_layout(t.graph, x, pos, table, TFM_ROPE_HALVES, TFM_ROPE_HEADS_FIRST));
-    trial_refused(&t, TFM_STATUS_SHAPE, "[N, T]|'x' [N, 3, 5, 8]|'pos' [6] i32");
+    ck_assert_ptr_null(tfm_op_rope_layout(t.graph, x, pos, table, TFM_ROPE_HALVES,
+                                          _i ? TFM_ROPE_TOKENS_FIRST : TFM_ROPE_HEADS_FIRST));
+    trial_refused(&t, TFM_STATUS_SHAPE,
+                  _i ? "[N, T]|'x' [N, 5, 6, 8]|'pos' [6] i32"
+                     : "[N, T]|'x' [N, 6, 5, 8]|'pos' [6] i32");
 }
 END_TEST
 
@@ -386,14 +414,14 @@ void tfm__cases_rope(Suite *suite)
     TCase *tcase = trial_tcase(suite, "rope"), *rule = trial_rule_tcase(suite, "rope rule");
 
     tcase_add_loop_test(tcase, sizes, 0, 8);
-    tcase_add_loop_test(tcase, heads_first, 0, 16);
-    tcase_add_test(tcase, layouts_agree);
+    tcase_add_loop_test(tcase, batches, 0, 32);
+    tcase_add_loop_test(tcase, layouts_agree, 0, 2);
     tcase_add_loop_test(tcase, difference_only, 0, 5);
     tcase_add_loop_test(tcase, a10_worked_example, 0, 2);
     tcase_add_test(tcase, a12_neighbouring_positions);
     tcase_add_loop_test(tcase, position_out_of_range, 0, 3);
-    tcase_add_loop_test(tcase, heads_first_out_of_range, 0, 2);
+    tcase_add_loop_test(tcase, batch_out_of_range, 0, 4);
     tcase_add_test(rule, attributes);
-    tcase_add_loop_test(rule, refusals, 0, 17);
-    tcase_add_test(rule, refused_positions);
+    tcase_add_loop_test(rule, refusals, 0, 20);
+    tcase_add_loop_test(rule, refused_positions, 0, 2);
 }

@@ -117,7 +117,8 @@ TFM_API struct tfm_tensor *tfm_op_layer_norm(struct tfm_graph *graph, struct tfm
 TFM_API struct tfm_tensor *tfm_op_rope(struct tfm_graph *graph, struct tfm_tensor *x,
                                        struct tfm_tensor *pos, struct tfm_tensor *table,
                                        enum tfm_rope_style style);
-/* The same with a layout: HEADS_FIRST takes x [N, H, T, d] and pos [N, T], an input, or [T], a buffer. */
+/* The same with a layout: HEADS_FIRST takes x [N, H, T, d], TOKENS_FIRST x [N, T, H, d], both with pos
+ * [N, T], an input, or [T], a buffer. */
 TFM_API struct tfm_tensor *tfm_op_rope_layout(struct tfm_graph *graph, struct tfm_tensor *x,
                                               struct tfm_tensor *pos, struct tfm_tensor *table,
                                               enum tfm_rope_style style,

@@ -14,6 +14,7 @@
  *   rms_norm       x [N, ..., D] A, gamma [D] F32 (F64 with F64)       like x
  *   rope           x [N, H, d] A, pos [N] I32, table [P, r/2, 2] F32   like x (first r of d rotated)
  *                  x [N, H, T, d], pos [N, T] or [T] (rope_layout 1)
+ *                  x [N, T, H, d], pos [N, T] or [T] (rope_layout 2)
  *   gqa_attention  q [N, H, d] F32, k [N, G, d], v [N, G, d],          [N, H, d] as q
  *                  k_cache, v_cache [slots, cells, G, d]? F32|F16 state,
  *                  rel_bias [buckets, H]? F32, rel_bucket [2 M + 1]? I32
@@ -53,8 +54,8 @@ enum {
 
 enum tfm_op_rows { TFM_OP_ROWS_ROWWISE, TFM_OP_ROWS_MIXES, TFM_OP_ROWS_DROPS };
 enum tfm_rope_style { TFM_ROPE_ADJACENT = 0, TFM_ROPE_HALVES = 1 };
-/* x [N, H, d] with a position a row, or x [N, H, T, d] with T positions a row. */
-enum tfm_rope_layout { TFM_ROPE_ROWS = 0, TFM_ROPE_HEADS_FIRST = 1 };
+/* x [N, H, d] with a position a row; with T positions a row, x [N, H, T, d] or x [N, T, H, d]. */
+enum tfm_rope_layout { TFM_ROPE_ROWS = 0, TFM_ROPE_HEADS_FIRST = 1, TFM_ROPE_TOKENS_FIRST = 2 };
 
 struct tfm_attrs {
 #define TFM_ATTR(ctype, name, neutral, minor, meaning) ctype name;

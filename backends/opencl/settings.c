@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT
+ * The variables of the environment that choose between ways to compute. They are read once, when a device is
+ * opened; an unknown word is an error, never another way. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/opencl/internal.h"
+
+enum { WORDS = 4 };
+
+struct choice {
+    const char *variable, *words[WORDS]; /* up to the first NULL; the first is the default */
+};
+
+/* *value: index of the word that the variable holds; 0 when it is not set or empty. */
+static enum tfm_status choose(const struct tfm_host *host, const struct choice *choice,
+                              size_t *value, struct tfm_error *err)
+{
+    const char *text = secure_getenv(choice->variable);
+    char list[128] = "";
+
+    *value = 0;
+    if (!text || !text[0])
+        return TFM_STATUS_OK;
+    for (size_t i = 0; i < WORDS && choice->words[i]; i++) {
+        if (strcmp(text, choice->words[i]) == 0) {
+            *value = i;
+            return TFM_STATUS_OK;
+        }
+        const size_t used = strlen(list);
+        snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", choice->words[i]);
+    }
+    return host->error(err, TFM_STATUS_INVALID_ARGUMENT,
+                       "opencl: %s is '%.40s'; it must be one of: %s", choice->variable, text,
+                       list);
+}
+
+/* ---- GEMM ---- */
+
+enum { GEMM_AUTO, GEMM_OWN, GEMM_CLBLAST };
+
+static enum tfm_status read_gemm(struct tfm__cl_device *d, struct tfm_error *err)
+{
+    static const struct choice choice = {"TFM_OPENCL_GEMM", {"auto", "own", "clblast", NULL}};
+    size_t value;
+    char text[160];
+    const enum tfm_status status = choose(d->host, &choice, &value, err);
+
+    if (status != TFM_STATUS_OK)
+        return status;
+    const int own = value == GEMM_OWN || (value == GEMM_AUTO && d->kind == TFM_DEVICE_CPU);
+    d->settings.gemm = own ? TFM__CL_GEMM_OWN : TFM__CL_GEMM_CLBLAST;
+    snprintf(text, sizeof text, "GEMM of many rows: %s, because %s",
+             own ? "our own kernel" : "CLBlast",
+             value != GEMM_AUTO ? "TFM_OPENCL_GEMM says so"
+             : own              ? "the device is a CPU"
+                                : "the device is not a CPU");
+    d->host->log(TFM_LOG_INFO, "opencl", text);
+    return TFM_STATUS_OK;
+}
+
+enum tfm_status tfm__cl_settings_read(struct tfm__cl_device *d, struct tfm_error *err)
+{
+    return read_gemm(d, err);
+}
