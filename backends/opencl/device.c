@@ -181,6 +181,22 @@ enum tfm_status tfm__cl_probe(const struct tfm_host *host, const char *params,
 
 /* ---- opening ---- */
 
+/* A device need not be divisible; some drivers that cannot do it have no clCreateSubDevices to call. */
+static int divides_by_counts(cl_device_id device)
+{
+    cl_device_partition_property kinds[8] = {0};
+    size_t bytes = 0;
+
+    if (clGetDeviceInfo(device, CL_DEVICE_PARTITION_PROPERTIES, sizeof kinds, kinds, &bytes) !=
+        CL_SUCCESS)
+        return 0;
+    for (size_t i = 0; i < bytes / sizeof *kinds && i < 8; i++) {
+        if (kinds[i] == CL_DEVICE_PARTITION_BY_COUNTS)
+            return 1;
+    }
+    return 0;
+}
+
 static enum tfm_status ask(const struct tfm__cl_device *d, cl_device_info what, void *answer,
                            size_t bytes, struct tfm_error *err)
 {
@@ -209,8 +225,9 @@ static enum tfm_status read_facts(struct tfm__cl_device *d, struct tfm_error *er
     return status;
 }
 
-/* On a CPU the user's -t counts: a part of the device with that many units. */
-static void take_units(struct tfm__cl_device *d)
+/* On a CPU the user's -t counts: a part of the device with that many units. A device of the caller stays
+ * whole: it is his to cut. */
+static void take_units(struct tfm__cl_device *d, const struct tfm_opencl_objects *lent)
 {
     const uint32_t threads = d->host->threads();
     const cl_device_partition_property counts[] = {CL_DEVICE_PARTITION_BY_COUNTS,
@@ -218,9 +235,11 @@ static void take_units(struct tfm__cl_device *d)
                                                    CL_DEVICE_PARTITION_BY_COUNTS_LIST_END, 0};
     cl_device_id part = NULL;
 
-    if (d->kind != TFM_DEVICE_CPU || threads == 0 || threads >= d->units)
+    if (lent || d->kind != TFM_DEVICE_CPU || threads == 0 || threads >= d->units)
         return;
-    const cl_int code = clCreateSubDevices(d->found.device, counts, 1, &part, NULL);
+    const cl_int code = divides_by_counts(d->id)
+                            ? clCreateSubDevices(d->found.device, counts, 1, &part, NULL)
+                            : CL_DEVICE_PARTITION_FAILED;
     if (code == CL_SUCCESS) {
         d->id = part;
         d->units = threads;
@@ -231,6 +250,25 @@ static void take_units(struct tfm__cl_device *d)
              "%s cannot be cut to %u of its %u units (clCreateSubDevices: %s); all run", d->name,
              threads, d->units, tfm__cl_code_name(code));
     d->host->log(TFM_LOG_WARN, "opencl", text);
+}
+
+/* Holds what the caller lends; release is the same as for our own. */
+static enum tfm_status retain_objects(struct tfm__cl_device *d,
+                                      const struct tfm_opencl_objects *lent, struct tfm_error *err)
+{
+    cl_int code = clRetainDevice(lent->device);
+    if (code != CL_SUCCESS)
+        return tfm__cl_fail(d->host, err, "clRetainDevice", code);
+    d->lent = 1;
+    code = clRetainContext(lent->context);
+    if (code != CL_SUCCESS)
+        return tfm__cl_fail(d->host, err, "clRetainContext", code);
+    d->context = lent->context;
+    code = clRetainCommandQueue(lent->queue);
+    if (code != CL_SUCCESS)
+        return tfm__cl_fail(d->host, err, "clRetainCommandQueue", code);
+    d->queue = lent->queue;
+    return TFM_STATUS_OK;
 }
 
 static enum tfm_status create_objects(struct tfm__cl_device *d, struct tfm_error *err)
@@ -245,9 +283,80 @@ static enum tfm_status create_objects(struct tfm__cl_device *d, struct tfm_error
     d->queue = clCreateCommandQueue(d->context, d->id, 0, &code);
     if (code != CL_SUCCESS)
         return tfm__cl_fail(d->host, err, "clCreateCommandQueue", code);
+    return TFM_STATUS_OK;
+}
+
+/* What is told of a device that works. */
+static void tell_choices(struct tfm__cl_device *d, const struct tfm_opencl_objects *lent)
+{
+    const char *folder = secure_getenv("TFM_KERNEL_PATH");
+    char text[64], why[128];
+
+    snprintf(text, sizeof text, "%u", d->units);
+    if (lent)
+        snprintf(why, sizeof why, "the program's own device is used whole");
+    else if (d->kind == TFM_DEVICE_CPU)
+        snprintf(why, sizeof why, "%u threads are allowed (-t, TFM_THREADS, affinity)",
+                 d->host->threads());
+    else
+        snprintf(why, sizeof why, "a device that is no CPU is used whole");
+    tfm__cl_choose(d, "compute units", text, why);
+    tfm__cl_choose(d, "kernels", folder && *folder ? folder : "those in the module",
+                   folder && *folder ? "TFM_KERNEL_PATH names them" : "TFM_KERNEL_PATH is not set");
+}
+
+/* lent: objects of the caller, checked; NULL = make our own. */
+static enum tfm_status open_found(const struct tfm_host *host, const struct tfm__cl_found *found,
+                                  const struct tfm_opencl_objects *lent, void **device,
+                                  struct tfm_error *err)
+{
+    struct tfm__cl_device *d = host->alloc(sizeof *d);
+    if (!d)
+        return host->error(err, TFM_STATUS_NOMEM, "opencl: out of memory for the device");
+    memset(d, 0, sizeof *d);
+    d->host = host;
+    d->found = *found;
+    d->id = d->found.device;
+    d->kind = d->found.kind;
+    snprintf(d->name, sizeof d->name, "%s", d->found.name);
+    snprintf(d->platform, sizeof d->platform, "%s", d->found.platform_name);
+    pthread_mutex_init(&d->gemm_lock, NULL);
+    pthread_mutex_init(&d->build_lock, NULL);
+    enum tfm_status status = read_facts(d, err);
+    if (status == TFM_STATUS_OK) {
+        take_units(d, lent);
+        d->parts = d->units * PARTS_PER_UNIT;
+        status = tfm__cl_settings_read(d, err);
+    }
+    if (status == TFM_STATUS_OK)
+        status = lent ? retain_objects(d, lent, err) : create_objects(d, err);
+    if (status == TFM_STATUS_OK)
+        status = tfm__cl_pulse_open(d, err);
     tfm__cl_pocl_cache_check(d);
-    const enum tfm_status status = tfm__cl_pulse_open(d, err);
-    return status == TFM_STATUS_OK ? tfm__cl_programs_open(d, err) : status;
+    if (status == TFM_STATUS_OK)
+        status = tfm__cl_programs_open(d, err);
+    if (status != TFM_STATUS_OK) {
+        tfm__cl_close(d);
+        return status;
+    }
+    tell_choices(d, lent);
+    *device = d;
+    return TFM_STATUS_OK;
+}
+
+enum tfm_status tfm__cl_open_lent(const struct tfm_host *host, cl_platform_id platform,
+                                  const struct tfm_opencl_objects *lent, void **device,
+                                  struct tfm_error *err)
+{
+    struct tfm__cl_found found = {.platform = platform, .device = lent->device};
+    char why[128];
+
+    if (!name_of(platform, NULL, found.platform_name, sizeof found.platform_name, why,
+                 sizeof why) ||
+        !examine(&found, why, sizeof why))
+        return host->error(err, TFM_STATUS_UNSUPPORTED, "opencl: device \"%s\": %s", found.name,
+                           why);
+    return open_found(host, &found, lent, device, err);
 }
 
 enum tfm_status tfm__cl_open(const struct tfm_host *host, uint32_t index, void **device,
@@ -260,32 +369,7 @@ enum tfm_status tfm__cl_open(const struct tfm_host *host, uint32_t index, void *
     if (index >= n)
         return host->error(err, TFM_STATUS_NOT_FOUND, "opencl: there is no device %u of %u%s%s",
                            index, n, remark[0] ? ": " : "", remark);
-    struct tfm__cl_device *d = host->alloc(sizeof *d);
-    if (!d)
-        return host->error(err, TFM_STATUS_NOMEM, "opencl: out of memory for the device");
-    memset(d, 0, sizeof *d);
-    d->host = host;
-    d->found = found[index];
-    d->id = d->found.device;
-    d->kind = d->found.kind;
-    snprintf(d->name, sizeof d->name, "%s", d->found.name);
-    snprintf(d->platform, sizeof d->platform, "%s", d->found.platform_name);
-    pthread_mutex_init(&d->gemm_lock, NULL);
-    pthread_mutex_init(&d->build_lock, NULL);
-    enum tfm_status status = read_facts(d, err);
-    if (status == TFM_STATUS_OK) {
-        take_units(d);
-        d->parts = d->units * PARTS_PER_UNIT;
-        status = tfm__cl_settings_read(d, err);
-    }
-    if (status == TFM_STATUS_OK)
-        status = create_objects(d, err);
-    if (status != TFM_STATUS_OK) {
-        tfm__cl_close(d);
-        return status;
-    }
-    *device = d;
-    return TFM_STATUS_OK;
+    return open_found(host, &found[index], NULL, device, err);
 }
 
 /* What really ran, for who wants to know whether CLBlast had a part in it. */
@@ -313,7 +397,7 @@ void tfm__cl_close(void *device)
         (void)clReleaseCommandQueue(d->queue);
     if (d->context)
         (void)clReleaseContext(d->context);
-    if (d->id != d->found.device)
+    if (d->lent || d->id != d->found.device)
         (void)clReleaseDevice(d->id);
     tfm__cl_pocl_cache_note(d);
     pthread_mutex_destroy(&d->gemm_lock);

@@ -145,6 +145,24 @@ static enum tfm_status create_gemm(struct tfm__cl_exec *e, struct tfm_memory wor
     return TFM_STATUS_OK;
 }
 
+/* On objects of the caller a run comes after what he has enqueued before: it goes to his queue. */
+static enum tfm_status take_queue(struct tfm__cl_exec *e, struct tfm_error *err)
+{
+    const struct tfm__cl_device *d = e->device;
+    cl_int code = CL_SUCCESS;
+
+    if (!d->lent) {
+        e->queue = clCreateCommandQueue(d->context, d->id, 0, &code);
+        return code == CL_SUCCESS ? TFM_STATUS_OK
+                                  : tfm__cl_fail(d->host, err, "clCreateCommandQueue", code);
+    }
+    code = clRetainCommandQueue(d->queue);
+    if (code != CL_SUCCESS)
+        return tfm__cl_fail(d->host, err, "clRetainCommandQueue", code);
+    e->queue = d->queue;
+    return TFM_STATUS_OK;
+}
+
 enum tfm_status tfm__cl_exec_open(void *device, const struct tfm_program *program,
                                   const struct tfm_exec_memory *memory, void **exec,
                                   struct tfm_error *err)
@@ -153,7 +171,6 @@ enum tfm_status tfm__cl_exec_open(void *device, const struct tfm_program *progra
     const struct tfm__cl_program *p = program->impl;
     const size_t align = d->base_align;
     const size_t workspace = (memory->workspace.offset + align - 1) / align * align;
-    cl_int code = CL_SUCCESS;
     size_t bytes;
     struct tfm__cl_exec *e = d->host->alloc(sizeof *e);
 
@@ -168,11 +185,8 @@ enum tfm_status tfm__cl_exec_open(void *device, const struct tfm_program *progra
         status = no_memory(d->host, err);
     else
         memset(e->kernels, 0, bytes);
-    if (status == TFM_STATUS_OK) {
-        e->queue = clCreateCommandQueue(d->context, d->id, 0, &code);
-        if (code != CL_SUCCESS)
-            status = tfm__cl_fail(d->host, err, "clCreateCommandQueue", code);
-    }
+    if (status == TFM_STATUS_OK)
+        status = take_queue(e, err);
     if (status == TFM_STATUS_OK)
         status = create_gemm(e, (struct tfm_memory){memory->workspace.buffer, workspace}, err);
     if (status == TFM_STATUS_OK)

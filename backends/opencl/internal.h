@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include <tfm/backend.h>
+#include <tfm/opencl.h>
 
 #include "kernels/step.h"
 
@@ -37,6 +38,13 @@ struct tfm__cl_found {
     char name[128], platform_name[128];
 };
 
+/* Something that could be done in several ways on a device. */
+struct tfm__cl_choice {
+    const char *what; /* "matrix product of many rows" */
+    char choice[96], why[160];
+};
+enum { TFM__CL_CHOICES = 12 };
+
 /* What the environment asks for, read when a device is opened. */
 enum tfm__cl_gemm_choice { TFM__CL_GEMM_OWN, TFM__CL_GEMM_CLBLAST };
 
@@ -50,7 +58,8 @@ struct tfm__cl_device {
     struct tfm__cl_found found;
     cl_device_id id; /* found.device, or a sub-device of it */
     cl_context context;
-    cl_command_queue queue;          /* for transfers and packing; an exec has its own */
+    cl_command_queue queue; /* for transfers and packing; an exec has its own */
+    int lent;               /* 1 = the objects are the caller's; execs run on `queue` too */
     struct tfm__cl_sources *sources; /* of all kernels, as they were when the device was opened */
     cl_mem pulse;    /* one word, to see whether the device still answers (lost.c) */
     atomic_int lost; /* it did not, once */
@@ -64,7 +73,15 @@ struct tfm__cl_device {
     pthread_mutex_t gemm_lock;
     int gemm_ready; /* under the lock: overrides applied and proved, kernels compiled */
     int gemm_used;  /* CLBlast was called, and may hold programs of this device */
+
+    struct tfm__cl_choice choices[TFM__CL_CHOICES]; /* set while it is opened */
+    uint32_t n_choices;
 };
+
+/* Keeps for `tfm doctor` what was chosen and why, and logs it; `what` is a constant. While a device is opened;
+ * the latest of a `what` counts. */
+void tfm__cl_choose(struct tfm__cl_device *device, const char *what, const char *choice,
+                    const char *why);
 
 /* Usable devices of all platforms in flat order, the best first, at most `max`. `remark` [size] gets what was skipped
  * and why, or why there are none. Returns their number. */
@@ -78,6 +95,10 @@ enum tfm_status tfm__cl_probe(const struct tfm_host *host, const char *params,
                               struct tfm_probe *report, struct tfm_error *err);
 enum tfm_status tfm__cl_open(const struct tfm_host *host, uint32_t index, void **device,
                              struct tfm_error *err);
+/* Opens a device on objects of the caller that fit together; retains them. */
+enum tfm_status tfm__cl_open_lent(const struct tfm_host *host, cl_platform_id platform,
+                                  const struct tfm_opencl_objects *lent, void **device,
+                                  struct tfm_error *err);
 void tfm__cl_close(void *device);
 void tfm__cl_caps(void *device, struct tfm_device_caps *caps);
 enum tfm_status tfm__cl_sync(void *device, struct tfm_error *err);
@@ -115,6 +136,9 @@ enum tfm_status tfm__cl_guard_sync(void *device, struct tfm_error *err);
 void tfm__cl_pocl_cache_check(const struct tfm__cl_device *device);
 /* The device is closed: notes the sums of what it has used. */
 void tfm__cl_pocl_cache_note(const struct tfm__cl_device *device);
+
+/* What the extension TFM_OPENCL_INTEROP returns (interop.c). */
+extern const struct tfm_interop tfm__cl_interop;
 
 /* ---- settings (settings.c) ------------------------------------------------------------------------ */
 

@@ -44,23 +44,21 @@ static enum tfm_status read_gemm(struct tfm__cl_device *d, struct tfm_error *err
 {
     static const struct choice choice = {"TFM_OPENCL_GEMM", {"auto", "own", "clblast", NULL}};
     size_t value;
-    char text[160];
     const enum tfm_status status = choose(d->host, &choice, &value, err);
 
     if (status != TFM_STATUS_OK)
         return status;
     const int own = value == GEMM_OWN || (value == GEMM_AUTO && d->kind == TFM_DEVICE_CPU);
     d->settings.gemm = own ? TFM__CL_GEMM_OWN : TFM__CL_GEMM_CLBLAST;
-    snprintf(text, sizeof text, "GEMM of many rows: %s, because %s",
-             own ? "our own kernel" : "CLBlast",
-             value != GEMM_AUTO ? "TFM_OPENCL_GEMM says so"
-             : own              ? "the device is a CPU"
-                                : "the device is not a CPU");
-    d->host->log(TFM_LOG_INFO, "opencl", text);
+    tfm__cl_choose(d, "GEMM of many rows", own ? "our own kernel" : "CLBlast",
+                   value != GEMM_AUTO ? "TFM_OPENCL_GEMM says so"
+                   : own              ? "the device is a CPU"
+                                      : "the device is not a CPU");
     return TFM_STATUS_OK;
 }
 
 enum tfm_status tfm__cl_settings_read(struct tfm__cl_device *d, struct tfm_error *err)
 {
+    tfm__cl_choose(d, "activations", "f32", "the kernels have no other path");
     return read_gemm(d, err);
 }

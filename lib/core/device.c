@@ -21,7 +21,7 @@ struct tfm_device {
     uint32_t threads; /* that were allowed when it was opened */
     void *handle;
     struct tfm_device_caps caps;
-    const char *name;
+    char name[TFM__DEVICE_NAME];
 };
 
 /* Whoever still has a lost device keeps it and its failures; who opens it now gets a new one. */
@@ -31,6 +31,9 @@ static int is_lost(const struct tfm_device *device)
     struct tfm_error ignored = {0};
     return table->sync && table->sync(device->handle, &ignored) == TFM_STATUS_DEVICE_LOST;
 }
+
+/* No place in the probe's list, so never found there: made of objects of the program. */
+#define WRAPPED UINT32_MAX
 
 /* A device keeps the threads it was opened with, so one with another number is another device. */
 static struct tfm_device *find_open(const struct tfm__entry *entry, uint32_t index)
@@ -92,7 +95,7 @@ enum tfm_status tfm__device_open(struct tfm__entry *entry, uint32_t index,
     found->index = index;
     found->threads = tfm_threads();
     found->references = 1;
-    found->name = entry->probe.devices[index].name;
+    snprintf(found->name, sizeof found->name, "%s", entry->probe.devices[index].name);
     status = open_new(found, err);
     if (status != TFM_STATUS_OK) {
         tfm__free(found);
@@ -109,6 +112,39 @@ done:
         tfm_error_prefix(err, "%s: device %u (%s)", entry->name, (unsigned)index,
                          entry->probe.devices[index].name);
     return status;
+}
+
+enum tfm_status tfm__device_adopt(struct tfm__entry *entry, void *handle, const char *name,
+                                  struct tfm_device **device, struct tfm_error *err)
+{
+    struct tfm_device *made = tfm__alloc(sizeof *made);
+    enum tfm_status status;
+
+    if (!made) {
+        entry->table.close(handle);
+        return tfm_error_set(err, TFM_STATUS_NOMEM, "%s: out of memory", entry->name);
+    }
+    made->entry = entry;
+    made->index = WRAPPED;
+    made->threads = tfm_threads();
+    made->references = 1;
+    made->handle = handle;
+    snprintf(made->name, sizeof made->name, "%s", name);
+    entry->table.caps(handle, &made->caps);
+    status = check_caps(made, err);
+    if (status != TFM_STATUS_OK) {
+        tfm_error_prefix(err, "%s: device %s", entry->name, name);
+        entry->table.close(handle);
+        tfm__free(made);
+        return status;
+    }
+    tfm__entry_retain(entry);
+    pthread_mutex_lock(&entry->lock);
+    made->next = entry->devices;
+    entry->devices = made;
+    pthread_mutex_unlock(&entry->lock);
+    *device = made;
+    return TFM_STATUS_OK;
 }
 
 struct tfm_device *tfm_device_retain(struct tfm_device *device)
@@ -153,6 +189,11 @@ const char *tfm_device_backend(const struct tfm_device *device)
 const char *tfm_device_name(const struct tfm_device *device)
 {
     return device->name;
+}
+
+uint32_t tfm_device_index(const struct tfm_device *device)
+{
+    return device->index;
 }
 
 const void *tfm_device_extension(const struct tfm_device *device, const char *name)

@@ -4,29 +4,7 @@
 
 #include "lib/core/alloc.h"
 #include "lib/core/checked.h"
-#include "lib/core/plan.h"
-#include "lib/core/values.h"
-
-/* What a segment needs of this exec. */
-struct part {
-    void *exec;                /* whole-segment backends */
-    struct tfm_memory *memory; /* [n_tensors] of the segment */
-    struct tfm_memory *slots; /* node by node: inputs and outputs of all nodes, one after another */
-};
-
-struct binding {
-    void *memory;
-    size_t bytes;
-};
-
-struct tfm_exec {
-    struct tfm_plan *plan;
-    void **arenas; /* [n_devices] */
-    void **states; /* [n_states] */
-    struct part *parts;
-    struct binding *bindings; /* [n_tensors] by id */
-    void *staging;
-};
+#include "lib/core/exec.h"
 
 static enum tfm_status no_memory(struct tfm_error *err)
 {
@@ -38,13 +16,15 @@ static struct tfm_memory offset_memory(void *buffer, size_t offset)
     return (struct tfm_memory){.buffer = buffer, .offset = offset};
 }
 
-/* Where a tensor lies on a device, for this exec. */
-static struct tfm_memory locate(const struct tfm_exec *exec, uint32_t device,
-                                const struct tfm_tensor *tensor)
+struct tfm_memory tfm__exec_locate(const struct tfm_exec *exec, uint32_t device,
+                                   const struct tfm_tensor *tensor)
 {
+    const struct tfm__binding *binding = &exec->bindings[tfm__tensor_root(tensor)->id];
     const struct tfm__place *place = tfm__plan_place(exec->plan, device, tensor);
     switch (place->home) {
     case TFM__HOME_ARENA:
+        if (binding->direct && binding->device == device)
+            return binding->region;
         return offset_memory(exec->arenas[device], place->offset);
     case TFM__HOME_STATE:
         return offset_memory(exec->states[place->offset], 0);
@@ -55,14 +35,6 @@ static struct tfm_memory locate(const struct tfm_exec *exec, uint32_t device,
         break;
     }
     return offset_memory(NULL, 0);
-}
-
-static size_t run_bytes(const struct tfm_tensor *tensor, const struct tfm_rows *rows)
-{
-    size_t bytes = 0;
-    /* cannot overflow: the same at full capacity did not */
-    (void)tfm__tensor_bytes(tensor, tfm_tensor_rows(tensor, rows), &bytes);
-    return bytes;
 }
 
 /* ---- making it ---- */
@@ -90,19 +62,20 @@ static enum tfm_status make_zeroed(const struct tfm_device *device, size_t bytes
     return status;
 }
 
-static enum tfm_status open_part(struct tfm_exec *exec, uint32_t s, struct tfm_error *err)
+/* Into an empty part; what is there after a failure is for close_part. */
+static enum tfm_status open_part(const struct tfm_exec *exec, uint32_t s, struct tfm__part *part,
+                                 struct tfm_error *err)
 {
     const struct tfm_plan *plan = exec->plan;
     const struct tfm__segment *segment = &plan->segments[s];
     struct tfm_device *device = plan->devices[segment->device];
-    struct part *part = &exec->parts[s];
     size_t n_slots = 0;
 
     part->memory = tfm__alloc_array(segment->public.n_tensors, sizeof *part->memory);
     if (!part->memory)
         return no_memory(err);
     for (uint32_t i = 0; i < segment->public.n_tensors; i++)
-        part->memory[i] = locate(exec, segment->device, segment->public.tensors[i]);
+        part->memory[i] = tfm__exec_locate(exec, segment->device, segment->public.tensors[i]);
     if (segment->whole) {
         const struct tfm_exec_memory memory = {
             .memory = part->memory,
@@ -130,6 +103,15 @@ static enum tfm_status open_part(struct tfm_exec *exec, uint32_t s, struct tfm_e
             *slot = part->memory[segment->public.index[node->outputs[k]->id]];
     }
     return TFM_STATUS_OK;
+}
+
+static void close_part(const struct tfm_plan *plan, uint32_t s, struct tfm__part *part)
+{
+    if (part->exec)
+        tfm__device_table(plan->devices[plan->segments[s].device])->exec_close(part->exec);
+    tfm__free(part->memory);
+    tfm__free(part->slots);
+    *part = (struct tfm__part){0};
 }
 
 static enum tfm_status run_segments(struct tfm_exec *exec, const struct tfm_rows *rows,
@@ -160,7 +142,7 @@ static enum tfm_status open_all(struct tfm_exec *exec, struct tfm_error *err)
         status = make_zeroed(plan->devices[plan->states[s].device], plan->states[s].bytes,
                              &exec->states[s], err);
     for (uint32_t s = 0; s < plan->n_segments && status == TFM_STATUS_OK; s++)
-        status = open_part(exec, s, err);
+        status = open_part(exec, s, &exec->parts[s], err);
     if (status == TFM_STATUS_OK) {
         const struct tfm_rows none = {0};
         status = run_segments(exec, &none, err);
@@ -199,13 +181,9 @@ void tfm_exec_destroy(struct tfm_exec *exec)
     if (!exec)
         return;
     struct tfm_plan *plan = exec->plan;
-    for (uint32_t s = 0; exec->parts && s < plan->n_segments; s++) {
-        if (exec->parts[s].exec)
-            tfm__device_table(plan->devices[plan->segments[s].device])
-                ->exec_close(exec->parts[s].exec);
-        tfm__free(exec->parts[s].memory);
-        tfm__free(exec->parts[s].slots);
-    }
+    for (uint32_t s = 0; exec->parts && s < plan->n_segments; s++)
+        close_part(plan, s, &exec->parts[s]);
+    tfm__exec_unbind_all(exec);
     for (uint32_t s = 0; exec->states && s < plan->n_states; s++)
         release_buffer(plan->devices[plan->states[s].device], exec->states[s]);
     for (uint32_t d = 0; exec->arenas && d < plan->n_devices; d++)
@@ -219,98 +197,6 @@ void tfm_exec_destroy(struct tfm_exec *exec)
     tfm_plan_destroy(plan);
 }
 
-/* ---- inputs and outputs ---- */
-
-enum tfm_status tfm_exec_bind(struct tfm_exec *exec, const char *name, void *memory, size_t bytes,
-                              struct tfm_error *err)
-{
-    const struct tfm_tensor *tensor = tfm_graph_find(exec->plan->graph, name);
-    struct tfm__shape_text shape;
-    size_t needed = 0;
-
-    tfm_error_clear(err);
-    if (!tensor || (tensor->kind != TFM_TENSOR_INPUT && tensor->kind != TFM_TENSOR_OUTPUT))
-        return tfm_error_set(err, TFM_STATUS_NOT_FOUND,
-                             "bind: the graph has no input or output \"%s\"", name);
-    if (tfm__tensor_bytes(tensor, tfm__tensor_outer(tensor, &exec->plan->capacity), &needed) ||
-        bytes < needed || !memory)
-        return tfm_error_set(err, TFM_STATUS_INVALID_ARGUMENT,
-                             "bind \"%s\" %s %s: %zu bytes given, %zu needed for %lld rows", name,
-                             tfm__shape_format(tensor, &shape), tfm_dtype_name(tensor->dtype),
-                             memory ? bytes : 0, needed,
-                             (long long)tfm__tensor_outer(tensor, &exec->plan->capacity));
-    exec->bindings[tensor->id] = (struct binding){memory, bytes};
-    return TFM_STATUS_OK;
-}
-
-/* Everything that can be wrong with the caller's data is found here, before any kernel runs. */
-static enum tfm_status check_inputs(const struct tfm_exec *exec, const struct tfm_rows *rows,
-                                    struct tfm_error *err)
-{
-    const struct tfm_plan *plan = exec->plan;
-    enum tfm_status status = tfm__rows_check(rows, &plan->capacity, &plan->needs, err);
-
-    for (uint32_t t = 0; t < plan->n_tensors && status == TFM_STATUS_OK; t++) {
-        const struct tfm_tensor *tensor = tfm_graph_tensor(plan->graph, t);
-        if (tensor->kind != TFM_TENSOR_INPUT || tensor->view_of)
-            continue;
-        if (!exec->bindings[t].memory)
-            status = tfm_error_set(err, TFM_STATUS_INVALID_ARGUMENT, "input \"%s\" is not bound",
-                                   tensor->name);
-        else
-            status = tfm__values_check_for(
-                plan->graph, tensor, exec->bindings[t].memory,
-                tfm_tensor_rows(tensor, rows) * tfm_tensor_row_elements(tensor), err);
-    }
-    return status;
-}
-
-static enum tfm_status move_inputs(struct tfm_exec *exec, const struct tfm_rows *rows,
-                                   struct tfm_error *err)
-{
-    const struct tfm_plan *plan = exec->plan;
-
-    for (uint32_t t = 0; t < plan->n_tensors; t++) {
-        const struct tfm_tensor *tensor = tfm_graph_tensor(plan->graph, t);
-        if (tensor->kind != TFM_TENSOR_INPUT || tensor->view_of)
-            continue;
-        const size_t bytes = run_bytes(tensor, rows);
-        for (uint32_t d = 0; d < plan->n_devices && bytes; d++) {
-            if (tfm__plan_place(plan, d, tensor)->home != TFM__HOME_ARENA)
-                continue;
-            const enum tfm_status status =
-                tfm__device_table(plan->devices[d])
-                    ->upload(tfm__device_handle(plan->devices[d]), exec->bindings[t].memory,
-                             locate(exec, d, tensor), bytes, err);
-            if (status != TFM_STATUS_OK)
-                return status;
-        }
-    }
-    return TFM_STATUS_OK;
-}
-
-static enum tfm_status move_outputs(struct tfm_exec *exec, const struct tfm_rows *rows,
-                                    struct tfm_error *err)
-{
-    const struct tfm_plan *plan = exec->plan;
-
-    for (uint32_t t = 0; t < plan->n_tensors; t++) {
-        const struct tfm_tensor *tensor = tfm_graph_tensor(plan->graph, t);
-        const size_t bytes = run_bytes(tensor, rows);
-        if (tensor->kind != TFM_TENSOR_OUTPUT || tensor->view_of || !exec->bindings[t].memory ||
-            !bytes)
-            continue;
-        const uint32_t d = (uint32_t)plan->maker[t];
-        const enum tfm_status status =
-            tfm__device_table(plan->devices[d])
-                ->download(tfm__device_handle(plan->devices[d]), locate(exec, d, tensor),
-                           exec->bindings[t].memory, bytes, err);
-        if (status != TFM_STATUS_OK)
-            return status;
-    }
-    return TFM_STATUS_OK;
-}
-
 /* ---- running ---- */
 
 static enum tfm_status copy_across(struct tfm_exec *exec, const struct tfm__copy *copy,
@@ -318,9 +204,9 @@ static enum tfm_status copy_across(struct tfm_exec *exec, const struct tfm__copy
 {
     const struct tfm_plan *plan = exec->plan;
     const struct tfm_tensor *tensor = tfm_graph_tensor(plan->graph, copy->tensor);
-    const struct tfm_memory from = locate(exec, copy->from, tensor);
-    const struct tfm_memory to = locate(exec, copy->to, tensor);
-    const size_t bytes = run_bytes(tensor, rows);
+    const struct tfm_memory from = tfm__exec_locate(exec, copy->from, tensor);
+    const struct tfm_memory to = tfm__exec_locate(exec, copy->to, tensor);
+    const size_t bytes = tfm__exec_run_bytes(tensor, rows);
     enum tfm_status status;
 
     if (!bytes)
@@ -336,7 +222,7 @@ static enum tfm_status copy_across(struct tfm_exec *exec, const struct tfm__copy
 }
 
 static enum tfm_status run_nodes(const struct tfm_plan *plan, const struct tfm__segment *segment,
-                                 const struct part *part, const struct tfm_rows *rows,
+                                 const struct tfm__part *part, const struct tfm_rows *rows,
                                  struct tfm_error *err)
 {
     struct tfm_device *device = plan->devices[segment->device];
@@ -356,6 +242,21 @@ static enum tfm_status run_nodes(const struct tfm_plan *plan, const struct tfm__
     return TFM_STATUS_OK;
 }
 
+static enum tfm_status run_segment(const struct tfm_plan *plan, const struct tfm__segment *segment,
+                                   const struct tfm__part *part, const struct tfm_rows *rows,
+                                   struct tfm_error *err)
+{
+    const struct tfm_device *device = plan->devices[segment->device];
+
+    if (!segment->whole)
+        return run_nodes(plan, segment, part, rows, err);
+    const enum tfm_status status = tfm__device_table(device)->exec_run(part->exec, rows, err);
+    if (status != TFM_STATUS_OK)
+        tfm__nodes_blame(err, status, tfm_device_backend(device), "run", segment->public.nodes,
+                         segment->public.n_nodes);
+    return status;
+}
+
 static enum tfm_status run_segments(struct tfm_exec *exec, const struct tfm_rows *rows,
                                     struct tfm_error *err)
 {
@@ -364,19 +265,11 @@ static enum tfm_status run_segments(struct tfm_exec *exec, const struct tfm_rows
 
     for (uint32_t s = 0; s < plan->n_segments && status == TFM_STATUS_OK; s++) {
         const struct tfm__segment *segment = &plan->segments[s];
-        struct tfm_device *device = plan->devices[segment->device];
         for (uint32_t c = 0; c < segment->n_copies && status == TFM_STATUS_OK; c++)
             status = copy_across(exec, &segment->copies[c], rows, err);
         if (status != TFM_STATUS_OK)
             break;
-        if (!segment->whole) {
-            status = run_nodes(plan, segment, &exec->parts[s], rows, err);
-            continue;
-        }
-        status = tfm__device_table(device)->exec_run(exec->parts[s].exec, rows, err);
-        if (status != TFM_STATUS_OK)
-            tfm__nodes_blame(err, status, tfm_device_backend(device), "run", segment->public.nodes,
-                             segment->public.n_nodes);
+        status = run_segment(plan, segment, &exec->parts[s], rows, err);
     }
     /* what is left: a copy between devices that fails without a word */
     if (status != TFM_STATUS_OK)
@@ -390,13 +283,57 @@ enum tfm_status tfm_exec_run(struct tfm_exec *exec, const struct tfm_rows *rows,
     enum tfm_status status;
 
     tfm_error_clear(err);
-    status = check_inputs(exec, rows, err);
+    status = tfm__exec_check_inputs(exec, rows, err);
     if (status == TFM_STATUS_OK)
-        status = move_inputs(exec, rows, err);
+        status = tfm__exec_move_inputs(exec, rows, err);
     if (status == TFM_STATUS_OK)
         status = run_segments(exec, rows, err);
     if (status == TFM_STATUS_OK)
-        status = move_outputs(exec, rows, err);
+        status = tfm__exec_move_outputs(exec, rows, err);
+    return status;
+}
+
+/* ---- with other memory ---- */
+
+static int touches(const struct tfm_segment *segment, const struct tfm_tensor *root)
+{
+    for (uint32_t i = 0; i < segment->n_tensors; i++) {
+        if (tfm__tensor_root(segment->tensors[i]) == root)
+            return 1;
+    }
+    return 0;
+}
+
+enum tfm_status tfm__exec_reopen(struct tfm_exec *exec, const struct tfm_tensor *root,
+                                 struct tfm_error *err)
+{
+    const struct tfm_plan *plan = exec->plan;
+    struct tfm__part *fresh = tfm__alloc_array(plan->n_segments, sizeof *fresh);
+    const struct tfm_rows none = {0};
+    enum tfm_status status = TFM_STATUS_OK;
+
+    if (!fresh)
+        return no_memory(err);
+    for (uint32_t s = 0; s < plan->n_segments && status == TFM_STATUS_OK; s++) {
+        const struct tfm__segment *segment = &plan->segments[s];
+        if (!touches(&segment->public, root))
+            continue;
+        status = open_part(exec, s, &fresh[s], err);
+        /* warm, as after tfm_exec_create */
+        if (status == TFM_STATUS_OK)
+            status = run_segment(plan, segment, &fresh[s], &none, err);
+    }
+    /* swap, so that what is closed now is what is no longer wanted */
+    for (uint32_t s = 0; s < plan->n_segments && status == TFM_STATUS_OK; s++) {
+        const struct tfm__part old = exec->parts[s];
+        if (!fresh[s].memory)
+            continue;
+        exec->parts[s] = fresh[s];
+        fresh[s] = old;
+    }
+    for (uint32_t s = 0; s < plan->n_segments; s++)
+        close_part(plan, s, &fresh[s]);
+    tfm__free(fresh);
     return status;
 }
 

@@ -67,4 +67,10 @@ struct tfm__entry *tfm__registry_entry(struct tfm_registry *registry, size_t ind
 enum tfm_status tfm__device_open(struct tfm__entry *entry, uint32_t index,
                                  struct tfm_device **device, struct tfm_error *err);
 
+/* A device of a handle that the backend made otherwise; its last release closes the handle, and so does a
+ * failure. NOMEM, or BACKEND: its caps contradict the table. */
+enum { TFM__DEVICE_NAME = 128 };
+enum tfm_status tfm__device_adopt(struct tfm__entry *entry, void *handle, const char *name,
+                                  struct tfm_device **device, struct tfm_error *err);
+
 #endif

@@ -277,7 +277,11 @@ int tfm__options_parse(enum tfm__verb verb, int argc, char **argv, struct tfm__o
 
 void tfm__options_deinit(struct tfm__options *options)
 {
-    free(options->plugins.items);
-    options->plugins.items = NULL;
-    options->plugins.n = 0;
+    for (size_t i = 0; i < TFM__OPTION_ROWS; i++) {
+        if (tfm__option_table[i].kind != TFM__KIND_LIST)
+            continue;
+        struct tfm__option_list *list = (void *)((char *)options + tfm__option_table[i].offset);
+        free(list->items);
+        *list = (struct tfm__option_list){0};
+    }
 }

@@ -7,7 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BAR_CELLS = 30 };
+#include "lib/tools/clock.h"
+
+enum { BAR_CELLS = 30, LABEL_CELLS = 24, LEFT_CELLS = 16 };
 
 void tfm__progress_init(struct tfm__progress *progress)
 {
@@ -15,6 +17,30 @@ void tfm__progress_init(struct tfm__progress *progress)
     progress->on = isatty(STDERR_FILENO) && term && *term && strcmp(term, "dumb") != 0;
     progress->colour = progress->on && !(no_colour && *no_colour);
     progress->shown = -1;
+    progress->label = "loading";
+    progress->began = 0;
+}
+
+void tfm__progress_begin(struct tfm__progress *progress, const char *label)
+{
+    tfm__progress_clear(progress);
+    progress->label = label;
+    progress->began = tfm__seconds();
+}
+
+/* " 1:05 left", "" while nothing can be said */
+static void time_left(const struct tfm__progress *progress, size_t done, size_t total,
+                      char text[LEFT_CELLS])
+{
+    text[0] = 0;
+    if (progress->began <= 0 || done == 0 || done > total)
+        return;
+    const double rate = (tfm__seconds() - progress->began) / (double)done;
+    const double left = rate * (double)(total - done);
+    if (left < 5940) /* 99 minutes */
+        snprintf(text, LEFT_CELLS, " %u:%02u left", (unsigned)left / 60 % 100, (unsigned)left % 60);
+    else
+        snprintf(text, LEFT_CELLS, " hours left");
 }
 
 void tfm__progress_show(void *context, size_t done, size_t total)
@@ -27,15 +53,18 @@ void tfm__progress_show(void *context, size_t done, size_t total)
         return;
     progress->shown = percent;
     int full = percent * BAR_CELLS / 100;
-    fprintf(stderr, "\rloading [%s%.*s%s%*s] %3d%%", progress->colour ? "\033[32m" : "", full,
-            "##############################", progress->colour ? "\033[0m" : "", BAR_CELLS - full,
-            "", percent);
+    char left[LEFT_CELLS];
+    time_left(progress, done, total, left);
+    fprintf(stderr, "\r%.*s [%s%.*s%s%*s] %3d%%%-*s", LABEL_CELLS, progress->label,
+            progress->colour ? "\033[32m" : "", full, "##############################",
+            progress->colour ? "\033[0m" : "", BAR_CELLS - full, "", percent,
+            progress->began > 0 ? LEFT_CELLS - 1 : 0, left);
     fflush(stderr);
 }
 
 void tfm__progress_clear(struct tfm__progress *progress)
 {
     if (progress->on && progress->shown >= 0)
-        fprintf(stderr, "\r%*s\r", BAR_CELLS + 16, "");
+        fprintf(stderr, "\r%*s\r", LABEL_CELLS + BAR_CELLS + 8 + LEFT_CELLS, "");
     progress->shown = -1;
 }

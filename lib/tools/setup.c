@@ -162,6 +162,8 @@ int tfm__setup_session(const struct tfm__options *options, int64_t context,
     tfm_session_defaults(&session);
     session.context = options->given.context ? options->context : context;
     session.chunk = options->chunk;
+    session.sequences = setup->sequences;
+    session.outputs = setup->outputs;
     tfm_dtype_parse(options->cache,
                     &session.cache); /* the option table lets pass only what parses */
     session.progress = tfm__progress_show;

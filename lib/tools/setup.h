@@ -16,6 +16,8 @@ struct tfm__setup {
     size_t n_devices;
     struct tfm_session *session;
     double load_seconds; /* of the calls below */
+    /* of the session, set before it is made; 0 = its own defaults */
+    int64_t sequences, outputs;
 };
 
 /* Each returns an exit code after it has said what is wrong, and is released with tfm__setup_close,

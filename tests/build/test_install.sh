@@ -36,6 +36,7 @@ bindir=$root$(value bindir) libdir=$root$(value libdir) plugindir=$root$(value p
 helper=$root$(value pkglibdir)/tfm-probe
 for file in "$bindir/tfm" "$helper" "$libdir/libtfm.so" "$libdir/libtfm-llm.so" \
     "$root$(value includedir)/tfm/backend.h" "$root$(value includedir)/tfm/ops.def" \
+    "$root$(value includedir)/tfm/opencl.h" \
     "$root$(value includedir)/tfm/llm.h" "$libdir/pkgconfig/tfm.pc" "$libdir/pkgconfig/tfm-llm.pc"; do
     test -f "$file" || echo "$file is missing" >>"$work/log"
 done

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Sessions on tiny models against a decoder in double precision (naive_llama.c): weight types, head
- * counts, tied heads, chunks, positions, limits of the context. Bad files are in test_model.c. */
+ * counts, tied heads, chunks, positions, several sequences, limits of the context. Bad files are in
+ * test_model.c. */
 #include "tests/llm/session_cases.h"
 
 #include <check.h>
@@ -425,6 +426,8 @@ START_TEST(options_out_of_range)
         {{.cache = TFM_DTYPE_F64}, "f64"},
         {{.position = -1}, "position"},
         {{.context = 60, .position = 5}, "position"},
+        {{.sequences = -1}, "sequences"},
+        {{.outputs = 65}, "logits of 65"},
     };
     struct tiny_llama tiny = tiny_llama_default();
     use(&tiny);
@@ -538,6 +541,145 @@ START_TEST(warm_session_allocates_nothing)
 }
 END_TEST
 
+/* ---- several sequences ---- */
+
+static struct tfm_session *open_several(int64_t sequences, int64_t outputs, int64_t chunk)
+{
+    struct tfm_session_options options;
+    tfm_session_defaults(&options);
+    options.cache = TFM_DTYPE_F32;
+    options.context = 40;
+    options.chunk = chunk;
+    options.sequences = sequences;
+    options.outputs = outputs;
+    return open_with(&options);
+}
+
+static void run(struct tfm_session *session, const struct tfm_session_part *parts, size_t n)
+{
+    struct tfm_error err = {0};
+    ck_assert_msg(tfm_session_run(session, parts, n, &err) == TFM_STATUS_OK, "%s", err.text);
+}
+
+/* Row `row` of the logits is what follows the first n tokens of ids. */
+static void check_row(const struct tfm_session *session, size_t row, const int32_t *ids, size_t n)
+{
+    double right[TINY_VOCAB];
+    ck_assert_uint_lt(row, tfm_session_logits_rows(session));
+    naive_llama_logits(naive, ids, n, 0, right);
+    double off = distance(tfm_session_logits(session) + row * TINY_VOCAB, right);
+    ck_assert_msg(off <= BOUND, "row %zu, after %zu tokens, is off by %g", row, n, off);
+}
+
+/* Three texts of different lengths in one run, in any order, then one token each: nobody sees another's
+ * cache, positions or logits. */
+START_TEST(sequences_side_by_side)
+{
+    struct tiny_llama tiny = shape(_i);
+    use(&tiny);
+    const int32_t *all = text(60), *texts[] = {all, all + 5, all + 23};
+    size_t n[] = {9, 1, 17};
+    struct tfm_session *session = open_several(3, 0, 32);
+    const struct tfm_session_part first[] = {
+        {2, texts[2], n[2], 1}, {0, texts[0], n[0], 1}, {1, texts[1], n[1], 1}};
+    run(session, first, 3);
+    for (size_t k = 0; k < 3; k++)
+        check_row(session, k, first[k].ids, first[k].n);
+    for (int step = 0; step < 3; step++) {
+        const struct tfm_session_part next[] = {
+            {0, texts[0] + n[0], 1, 1}, {1, texts[1] + n[1], 1, 1}, {2, texts[2] + n[2], 1, 1}};
+        run(session, next, 3);
+        for (size_t k = 0; k < 3; k++) {
+            check_row(session, k, texts[k], ++n[k]);
+            ck_assert_int_eq(tfm_session_used_by(session, (int64_t)k), (int64_t)n[k]);
+        }
+    }
+    /* one goes back and on alone, the others stay */
+    struct tfm_error err = {0};
+    ck_assert_int_eq(tfm_session_truncate_one(session, 1, 2, &err), TFM_STATUS_OK);
+    const struct tfm_session_part alone = {1, texts[1] + 2, 3, 1};
+    run(session, &alone, 1);
+    check_row(session, 0, texts[1], 5);
+    ck_assert_int_eq(tfm_session_used(session), 12);
+    ck_assert_int_eq(tfm_session_used_by(session, 1), 5);
+    ck_assert_int_eq(tfm_session_used_by(session, 2), 20);
+    tfm_session_destroy(session);
+}
+END_TEST
+
+/* Logits of many tokens of one run are those of each prefix; a part may want none. */
+START_TEST(logits_of_many_tokens)
+{
+    struct tiny_llama tiny = shape(8);
+    use(&tiny);
+    struct tfm_session *session = open_several(2, 6, 24);
+    const int32_t *ids = text(20), *other = ids + 7;
+    const struct tfm_session_part parts[] = {{0, ids, 11, 4}, {1, other, 5, 0}};
+    run(session, parts, 2);
+    ck_assert_uint_eq(tfm_session_logits_rows(session), 4);
+    for (size_t i = 0; i < 4; i++)
+        check_row(session, i, ids, 8 + i);
+    const struct tfm_session_part more[] = {{1, other + 5, 3, 3}, {0, ids + 11, 1, 0}};
+    run(session, more, 2);
+    ck_assert_uint_eq(tfm_session_logits_rows(session), 3);
+    for (size_t i = 0; i < 3; i++)
+        check_row(session, i, other, 6 + i);
+    const struct tfm_session_part silent = {0, ids + 12, 1, 0};
+    run(session, &silent, 1);
+    ck_assert_ptr_null(tfm_session_logits(session));
+    feed(session, ids + 13, 1);
+    check_row(session, 0, ids, 14);
+    tfm_session_destroy(session);
+}
+END_TEST
+
+/* Each refusal names its numbers and changes nothing. */
+START_TEST(parts_that_are_refused)
+{
+    static const int32_t bad_id = TINY_VOCAB;
+    const int32_t *ids = text(60);
+    const struct {
+        struct tfm_session_part parts[2];
+        size_t n;
+        enum tfm_status status;
+        const char *words[2];
+    } bad[] = {
+        {{{0}}, 0, TFM_STATUS_INVALID_ARGUMENT, {"no tokens", ""}},
+        {{{0, ids, 0, 0}}, 1, TFM_STATUS_INVALID_ARGUMENT, {"no tokens", ""}},
+        {{{2, ids, 1, 1}}, 1, TFM_STATUS_INVALID_ARGUMENT, {"sequence 2", "has 2"}},
+        {{{-1, ids, 1, 1}}, 1, TFM_STATUS_INVALID_ARGUMENT, {"sequence -1", "has 2"}},
+        {{{1, ids, 1, 1}, {1, ids, 1, 1}},
+         2,
+         TFM_STATUS_INVALID_ARGUMENT,
+         {"0 and 1", "sequence 1"}},
+        {{{0, ids, 2, 3}}, 1, TFM_STATUS_INVALID_ARGUMENT, {"3", "2 tokens"}},
+        {{{0, ids, 20, 0}, {1, ids, 5, 0}}, 2, TFM_STATUS_INVALID_ARGUMENT, {"24", "one run"}},
+        {{{0, ids, 4, 4}, {1, ids, 3, 3}}, 2, TFM_STATUS_INVALID_ARGUMENT, {"7", "6"}},
+        {{{0, ids, 1, 1}, {1, &bad_id, 1, 1}}, 2, TFM_STATUS_OUT_OF_RANGE, {"token id", "at 0"}},
+    };
+    struct tiny_llama tiny = shape(8);
+    use(&tiny);
+    struct tfm_session *session = open_several(2, 6, 24);
+    const struct tfm_session_part good = {1, ids, 20, 1};
+    run(session, &good, 1);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct tfm_error err = {0};
+        ck_assert_int_eq(tfm_session_run(session, bad[i].parts, bad[i].n, &err), bad[i].status);
+        for (int w = 0; w < 2; w++)
+            ck_assert_msg(strstr(err.text, bad[i].words[w]), "case %zu: %s", i, err.text);
+    }
+    struct tfm_error err = {0};
+    const struct tfm_session_part too_long = {1, ids, 21, 1};
+    ck_assert_int_eq(tfm_session_run(session, &too_long, 1, &err), TFM_STATUS_CONTEXT_FULL);
+    ck_assert_int_eq(tfm_session_truncate_one(session, 2, 0, &err), TFM_STATUS_INVALID_ARGUMENT);
+    ck_assert_int_eq(tfm_session_used_by(session, 2), -1);
+    ck_assert_int_eq(tfm_session_used_by(session, 1), 20);
+    ck_assert_int_eq(tfm_session_used(session), 0);
+    check_row(session, 0, ids, 20);
+    tfm_session_destroy(session);
+}
+END_TEST
+
 int session_cases_run(const char *backend)
 {
     test_backend = backend;
@@ -564,11 +706,14 @@ int session_cases_run(const char *backend)
     tcase_add_test(tcase, token_ids_out_of_range);
     tcase_add_test(tcase, generation_ends_with_the_context);
     tcase_add_test(tcase, prompt_longer_than_the_context);
-    tcase_add_loop_test(tcase, options_out_of_range, 0, 7);
+    tcase_add_loop_test(tcase, options_out_of_range, 0, 9);
     tcase_add_test(tcase, nothing_to_feed);
     tcase_add_test(tcase, truncated_session_goes_on);
     tcase_add_test(tcase, sessions_share_a_model);
     tcase_add_test(tcase, warm_session_allocates_nothing);
+    tcase_add_loop_test(tcase, sequences_side_by_side, 0, N_SHAPES);
+    tcase_add_test(tcase, logits_of_many_tokens);
+    tcase_add_test(tcase, parts_that_are_refused);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -128,7 +128,7 @@ verdict $? '-o through a symbolic link'
 # ---- bench ---------------------------------------------------------------------------------------
 call bench -p 20 -n 5 -r 2
 test $code -eq 0 && test ! -s "$err" && test "$(lines "$out")" -eq 4 &&
-    grep -q '^| toy.gguf | reference | .* | pp20 | [0-9.]* ± [0-9.]* | 0.0% |' "$out" &&
+    grep -q '^| toy.gguf | reference | .* | pp20 | [0-9.]* ± [0-9.]* | [0-9.]* | [0-9.]* .. [0-9.]* | 0.0% |' "$out" &&
     grep -q '^| toy.gguf | reference | .* | tg5 |' "$out"
 verdict $? 'bench: a table with a line a measurement'
 call bench -p 20 -n 5 -r 3 -o json
@@ -144,6 +144,18 @@ verdict $? 'bench -p 0 leaves the prompt out'
 call bench -p 5 -n 0 -r 1 -o json
 test "$(json '#')" -eq 1 && test "$(json 0.n_prompt)" -eq 5
 verdict $? 'bench -n 0 leaves generation out'
+call bench -p 6 -n 4 -d 9 -s 3 -b 4 -r 3 --json
+test $code -eq 0 && test "$(json 0.n_depth)" -eq 9 && test "$(json 1.n_sequences)" -eq 3 &&
+    test "$(json '1.samples_ts.#')" -eq 3 && test "$(json 1.median_ts)" = "$(json 1.samples_ts.1)" &&
+    test "$(json 1.min_ts)" = "$(json 1.samples_ts.0)" && test "$(json 1.max_ts)" = "$(json 1.samples_ts.2)" &&
+    echo "$(json 1.min_ts) $(json 1.avg_ts) $(json 1.max_ts)" | awk '{ exit !($1 <= $2 && $2 <= $3) }'
+verdict $? 'bench -d -s: behind a context, several sequences; median and spread are of the samples'
+call bench -p 0 -n 2 -d 5 -s 2 -r 1
+test $code -eq 0 && grep -q '| tg2 @ d5 x 2 |' "$out"
+verdict $? 'bench: depth and sequences stand in the name of the test'
+call bench -p 0 -n 2 -d 255 -r 1
+failed_with 1 257
+verdict $? 'bench -d: more tokens than the model knows positions'
 call bench -p 300 -n 0 -r 1
 failed_with 1 300
 verdict $? 'bench: more tokens than the model knows positions'

@@ -299,6 +299,44 @@ struct tfm_backend {
     const void *(*extension)(void *device, const char *name);
 };
 
+/* ---- an extension: objects and memory that belong to the program ------------------------------ */
+
+/* What is done with memory that the program lends. */
+enum {
+    TFM_ACCESS_READ = 1,       /* kernels read it */
+    TFM_ACCESS_WRITE = 2,      /* kernels write it */
+    TFM_ACCESS_HOST_READ = 4,  /* it is downloaded */
+    TFM_ACCESS_HOST_WRITE = 8, /* it is uploaded to */
+};
+
+/* Whose bytes a lent buffer holds: two regions overlap if their storage is the same and their places
+ * do. A part of another buffer has that one's storage. */
+struct tfm_storage {
+    const void *storage;
+    size_t at; /* of the region, bytes from the storage's beginning */
+};
+
+/* What extension(device or NULL, "opencl.interop-1") returns; other backends choose a name of their own.
+ * What `objects` points to belongs to the name. Append only: read a member only if struct_size covers
+ * it. */
+struct tfm_interop {
+    size_t struct_size;
+
+    /* As `open`, on objects of the program. Retains what it keeps; `close` releases it. name [size] gets
+     * the device's. A run must see what the program gave its queue to do before. */
+    enum tfm_status (*wrap)(const struct tfm_host *host, const void *objects, void **device,
+                            char *name, size_t size, struct tfm_error *err);
+
+    /* The objects of an open device, borrowed. */
+    enum tfm_status (*objects)(void *device, void *objects, struct tfm_error *err);
+
+    /* Checks that `bytes` of a buffer of the program can be used so (TFM_ACCESS_*) and retains the
+     * buffer; `free` of the backend's table releases it. Offsets in it are multiples of the element
+     * size, not of TFM_ALIGNMENT. Fills in `storage`. */
+    enum tfm_status (*take)(void *device, struct tfm_memory memory, size_t bytes, uint32_t access,
+                            struct tfm_storage *storage, struct tfm_error *err);
+};
+
 #ifdef __cplusplus
 }
 #endif

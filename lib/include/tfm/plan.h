@@ -59,6 +59,35 @@ TFM_API void tfm_exec_destroy(struct tfm_exec *exec); /* NULL is fine */
 TFM_API enum tfm_status tfm_exec_bind(struct tfm_exec *exec, const char *name, void *memory,
                                       size_t bytes, struct tfm_error *err);
 
+/* Binds an input or output to memory of a device of the plan that belongs to the program, as the extension
+ * `extension` of that device's backend takes it; tfm/opencl.h calls it with types. The buffer is retained, and
+ * released when the tensor is bound anew or unbound, or with the exec.
+ *   memory, bytes   the region: it holds the tensor at full capacity; the offset is a multiple of the
+ *                   element size. A run touches the rows of the run only.
+ * Kernels of that device use the region in place. Through the host go: I32 inputs whose values are indices
+ * (each run downloads and checks them, and kernels read the checked copy), an input that another device of
+ * the plan reads too, an output that another device made. The segments that touch the tensor are opened
+ * again, which allocates: bind before a loop of runs, and take two execs for two buffers by turns.
+ * State cannot be bound: its form on the device is the backend's own.
+ * NOT_FOUND: no such input or output; INVALID_ARGUMENT: the region is too small (both numbers), its offset is
+ * not aligned, it overlaps another bound one and one of the two is an output, or the backend refuses it;
+ * UNSUPPORTED: no device of the plan has the extension; NOMEM. After a failure the tensor is bound as
+ * before. */
+TFM_API enum tfm_status tfm_exec_bind_memory(struct tfm_exec *exec, const char *name,
+                                             const char *extension, struct tfm_memory memory,
+                                             size_t bytes, struct tfm_error *err);
+/* Takes back either kind of binding: an output stays on the device, an input must be bound again before a
+ * run. No error if it was not bound. NOT_FOUND, NOMEM. */
+TFM_API enum tfm_status tfm_exec_unbind(struct tfm_exec *exec, const char *name,
+                                        struct tfm_error *err);
+/* Where an output lies on the device that makes it, for the program to read between runs: the region that it
+ * is bound to, else memory of the exec. Borrowed: valid until it is bound anew or the exec goes.
+ *   bytes   of the output at full capacity
+ * NOT_FOUND: no such output; UNSUPPORTED: the device that makes it has no such extension. */
+TFM_API enum tfm_status tfm_exec_memory(const struct tfm_exec *exec, const char *name,
+                                        const char *extension, struct tfm_memory *memory,
+                                        size_t *bytes, struct tfm_error *err);
+
 /* Runs the rows. Every input must be bound. After a failure outputs are undefined, lengths (the
  * caller's) unchanged and the exec is usable.
  * OUT_OF_RANGE: an id outside its table or a negative position, before any kernel sees it;

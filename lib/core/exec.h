@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT
+ * Inside an exec: what exec.c (making and running it) and bind.c (inputs and outputs) share. */
+#ifndef TFM__CORE_EXEC_H
+#define TFM__CORE_EXEC_H
+
+#include <tfm/plan.h>
+
+#include "lib/core/plan.h"
+
+/* What a segment needs of this exec. */
+struct tfm__part {
+    void *exec;                /* whole-segment backends */
+    struct tfm_memory *memory; /* [n_tensors] of the segment */
+    struct tfm_memory *slots; /* node by node: inputs and outputs of all nodes, one after another */
+};
+
+/* Where the caller has an input or output: in host memory, or in memory of a device of the plan. */
+struct tfm__binding {
+    void
+        *memory; /* host memory that a run copies from or to: the caller's, or `staging`; or NULL */
+    void *staging; /* ours: what passes through the host on its way to or from `region` */
+    struct tfm_memory region;   /* on `device`, held through `take` of its backend; or {NULL, 0} */
+    struct tfm_storage storage; /* of the region */
+    size_t bytes;               /* that a run may touch: the tensor at full capacity */
+    uint32_t device;
+    int direct; /* 1 = kernels of `device` reach the region in place */
+};
+
+struct tfm_exec {
+    struct tfm_plan *plan;
+    void **arenas; /* [n_devices] */
+    void **states; /* [n_states] */
+    struct tfm__part *parts;
+    struct tfm__binding *bindings; /* [n_tensors] by id */
+    void *staging;
+};
+
+/* ---- exec.c ---- */
+
+/* Where a tensor lies on a device, for this exec. */
+struct tfm_memory tfm__exec_locate(const struct tfm_exec *exec, uint32_t device,
+                                   const struct tfm_tensor *tensor);
+
+/* Opens the segments again that touch a root tensor, as it is bound now. After a failure everything is as it
+ * was. */
+enum tfm_status tfm__exec_reopen(struct tfm_exec *exec, const struct tfm_tensor *root,
+                                 struct tfm_error *err);
+
+/* ---- bind.c ---- */
+
+/* Everything that can be wrong with the caller's data is found by check, before any kernel runs. */
+enum tfm_status tfm__exec_check_inputs(struct tfm_exec *exec, const struct tfm_rows *rows,
+                                       struct tfm_error *err);
+enum tfm_status tfm__exec_move_inputs(struct tfm_exec *exec, const struct tfm_rows *rows,
+                                      struct tfm_error *err);
+enum tfm_status tfm__exec_move_outputs(struct tfm_exec *exec, const struct tfm_rows *rows,
+                                       struct tfm_error *err);
+/* Releases what the bindings hold; the parts are closed by then. */
+void tfm__exec_unbind_all(struct tfm_exec *exec);
+
+/* Bytes of the rows of this run. */
+size_t tfm__exec_run_bytes(const struct tfm_tensor *tensor, const struct tfm_rows *rows);
+
+#endif
