@@ -48,8 +48,12 @@ enum { TFM__CL_CHOICES = 12 };
 /* What the environment asks for, read when a device is opened. */
 enum tfm__cl_gemm_choice { TFM__CL_GEMM_OWN, TFM__CL_GEMM_CLBLAST };
 
+enum tfm__cl_act_choice { TFM__CL_ACT_F32, TFM__CL_ACT_INT8, TFM__CL_ACT_AUTO };
+
 struct tfm__cl_settings {
     enum tfm__cl_gemm_choice gemm; /* TFM_OPENCL_GEMM */
+    enum tfm__cl_act_choice act;   /* TFM_ACT; AUTO is replaced when the device is open */
+    const char *int8;              /* INT8: options of kernels/int8.cl's way */
 };
 
 struct tfm__cl_device {
@@ -262,7 +266,9 @@ struct tfm__cl_op;
 struct tfm__cl_node {
     const struct tfm__cl_op *op;
     uint32_t first, count;
-    uint32_t turned; /* linear: 1 = the node before has left the same x turned in the workspace */
+    uint32_t
+        turned; /* linear: 1 = the node before has left the same x turned, or as integers, in the
+                      * workspace */
 };
 
 /* Largest matrices of all GEMMs of a program, bytes; they lie in this order at the beginning of the
@@ -355,7 +361,13 @@ enum tfm_status tfm__cl_gemm(struct tfm__cl_exec *exec, size_t m, size_t n, size
 /* A device is closed: CLBlast drops the programs that it keeps. */
 void tfm__cl_gemm_forget(void);
 
-/* ---- linear with many rows (linear_panels.c: our own kernel, linear_gemm.c: CLBlast) ---------------- */
+/* ---- activations of 8 bits (int8.c) ----------------------------------------------------------------- */
+
+/* For an open device whose settings ask for them: finds the fastest way of kernels/int8.cl that the device
+ * takes and that computes what it must, or, with AUTO, falls back to f32 where none is fast; logs which. */
+enum tfm_status tfm__cl_int8_open(struct tfm__cl_device *device, struct tfm_error *err);
+
+/* ---- linear with many rows (linear_panels.c: our own kernel, linear_gemm.c: CLBlast, linear_int8.c) --- */
 
 /* Rows from which a linear goes through our own matrix product, where that is chosen. */
 enum { TFM__CL_PANELS_ROWS = 32 };
@@ -368,6 +380,18 @@ struct tfm__cl_linear {
 /* The launch for many rows; it has the operands of the one for few, `vector`. */
 enum tfm_status tfm__cl_linear_panels_plan(struct tfm__cl_planner *planner,
                                            const struct tfm__cl_launch *vector);
+
+/* 1 = a linear with this type of weight multiplies x as integers. */
+int tfm__cl_linear_int8_takes(const struct tfm__cl_device *device, enum tfm_dtype weight);
+/* Rows from which. */
+enum { TFM__CL_INT8_ROWS = 8 };
+/* fits: 1 if the workspace can be allocated. plan: appends the launches, quantizing x, then the product. */
+int tfm__cl_linear_int8_fits(const struct tfm__cl_device *device, const struct tfm__cl_linear *l);
+enum tfm_status tfm__cl_linear_int8_plan(struct tfm__cl_planner *planner,
+                                         const struct tfm__cl_linear *l,
+                                         const struct tfm__cl_launch *vector);
+enum tfm_status tfm__cl_linear_int8_run(struct tfm__cl_exec *exec, const struct tfm__cl_node *node,
+                                        uint32_t first, uint32_t rows, struct tfm_error *err);
 
 /* fits: 1 if the matrices can be allocated. plan: appends the launches, `step` is that of few rows. run:
  * enqueues them, from number `first` to the node's last. */
