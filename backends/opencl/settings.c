@@ -60,7 +60,32 @@ static enum tfm_status read_gemm(struct tfm__cl_device *d, struct tfm_error *err
     return TFM_STATUS_OK;
 }
 
+/* ---- persistent kernels ---- */
+
+static enum tfm_status read_persistent(struct tfm__cl_device *d, struct tfm_error *err)
+{
+    static const struct choice choice = {"TFM_OPENCL_PERSISTENT", {"auto", "on", "off", NULL}};
+    static const enum tfm__cl_persistent meanings[] = {
+        TFM__CL_PERSISTENT_AUTO, TFM__CL_PERSISTENT_ON, TFM__CL_PERSISTENT_OFF};
+    size_t value;
+    const enum tfm_status status = choose(d->host, &choice, &value, err);
+
+    if (status != TFM_STATUS_OK)
+        return status;
+    d->settings.persistent = meanings[value];
+    if (d->settings.persistent == TFM__CL_PERSISTENT_ON && d->kind != TFM_DEVICE_CPU)
+        return d->host->error(err, TFM_STATUS_INVALID_ARGUMENT,
+                              "opencl: TFM_OPENCL_PERSISTENT is 'on', but %s is no CPU, and others "
+                              "do not run work-groups at the same time; use auto or off",
+                              d->name);
+    if (d->settings.persistent == TFM__CL_PERSISTENT_OFF)
+        d->host->log(TFM_LOG_INFO, "opencl",
+                     "persistent kernel: off, because TFM_OPENCL_PERSISTENT says so");
+    return TFM_STATUS_OK;
+}
+
 enum tfm_status tfm__cl_settings_read(struct tfm__cl_device *d, struct tfm_error *err)
 {
-    return read_gemm(d, err);
+    const enum tfm_status status = read_gemm(d, err);
+    return status == TFM_STATUS_OK ? read_persistent(d, err) : status;
 }
