@@ -13,8 +13,8 @@
 /* This many barriers, at most so many us each, in one of a few tries; the bound of a wait. */
 enum { BARRIERS = 1000, BARRIER_US = 2, TRIES = 10, BOUND_US = 100 };
 
-/* Polls that are timed, so often. */
-enum { CALIBRATION = 1 << 14, TIMES = 3 };
+/* Polls that are timed, so often; what a bound may be, and is when the clock tells nothing. */
+enum { CALIBRATION = 1 << 14, TIMES = 3, POLLS_MOST = 50000, POLLS = 4000 };
 
 static double microseconds(void)
 {
@@ -62,9 +62,8 @@ static enum tfm_status calibrate(struct tfm__cl_exec *e, struct tfm_error *err)
         if (status == TFM_STATUS_OK)
             status = time_barriers(e, 2, 2, 1, CALIBRATION, 1, &many, err);
     }
-    const double all = many > none ? many - none : 1;
-    const double polls = BOUND_US * (CALIBRATION / all);
-    e->device->few_polls = polls < 1 ? 1 : polls < 1 << 20 ? (uint32_t)polls : 1 << 20;
+    const double polls = many > none ? BOUND_US * (CALIBRATION / (many - none)) : POLLS;
+    e->device->few_polls = polls < 1 ? 1 : polls < POLLS_MOST ? (uint32_t)polls : POLLS_MOST;
     return status;
 }
 
