@@ -134,6 +134,16 @@ static void tfm_store_tail(float16 value, __global uchar *p, ulong i, uint n, ui
         tfm_store(lanes[j], p, i + j, type);
 }
 
+/* Two halves side by side. Said by assignment: the simulator that looks for uninitialized memory does
+ * not survive the vector literal. */
+static float16 tfm_join(float8 lo, float8 hi)
+{
+    float16 v;
+    v.lo = lo;
+    v.hi = hi;
+    return v;
+}
+
 /* Sum of the lanes, always in the same order. */
 static float tfm_sum16(float16 v)
 {

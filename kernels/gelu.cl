@@ -50,17 +50,20 @@ static float16 tfm_gelu_of(float16 x, uint tanh_form)
 static void tfm_gelu(__global const uchar *x, __global uchar *y, __global const struct tfm_step *s,
                      __global const int *rows, uint part, uint parts)
 {
-    const ulong n = (ulong)tfm_rows(s, rows) * s->width;
-    const ulong vectors = n / 16;
+    const ulong n = (ulong)tfm_rows(s, rows) * s->width, vectors = (n + 15) / 16;
     const ulong end = tfm_share(vectors, part + 1, parts);
 
-    for (ulong v = tfm_share(vectors, part, parts); v < end; v++)
-        tfm_store16(tfm_gelu_of(tfm_load16(x, v * 16, s->type[0]), s->tanh_form), y, v * 16,
-                    s->type[1]);
-    if (part + 1 == parts && n % 16 != 0) {
-        const uint left = (uint)(n % 16);
-        tfm_store_tail(tfm_gelu_of(tfm_load_tail(x, vectors * 16, left, s->type[0]), s->tanh_form),
-                       y, vectors * 16, left, s->type[1]);
+    /* The tail goes through the same code: erfc of 16 lanes is long, and some compilers take minutes
+     * for a second copy. */
+    for (ulong v = tfm_share(vectors, part, parts); v < end; v++) {
+        const uint left = (uint)min(n - v * 16, (ulong)16);
+        const float16 from = left == 16 ? tfm_load16(x, v * 16, s->type[0])
+                                        : tfm_load_tail(x, v * 16, left, s->type[0]);
+        const float16 to = tfm_gelu_of(from, s->tanh_form);
+        if (left == 16)
+            tfm_store16(to, y, v * 16, s->type[1]);
+        else
+            tfm_store_tail(to, y, v * 16, left, s->type[1]);
     }
 }
 

@@ -108,13 +108,13 @@ TFM_INLINE float16 tfm_sums(const float16 *v)
 
 #pragma unroll
     for (uint i = 0; i < 8; i++)
-        a[i] = (float16)(v[2 * i].even + v[2 * i].odd, v[2 * i + 1].even + v[2 * i + 1].odd);
+        a[i] = tfm_join(v[2 * i].even + v[2 * i].odd, v[2 * i + 1].even + v[2 * i + 1].odd);
 #pragma unroll
     for (uint i = 0; i < 4; i++)
-        b[i] = (float16)(a[2 * i].even + a[2 * i].odd, a[2 * i + 1].even + a[2 * i + 1].odd);
-    const float16 c = (float16)(b[0].even + b[0].odd, b[1].even + b[1].odd);
-    const float16 d = (float16)(b[2].even + b[2].odd, b[3].even + b[3].odd);
-    return (float16)(c.even + c.odd, d.even + d.odd);
+        b[i] = tfm_join(a[2 * i].even + a[2 * i].odd, a[2 * i + 1].even + a[2 * i + 1].odd);
+    const float16 c = tfm_join(b[0].even + b[0].odd, b[1].even + b[1].odd);
+    const float16 d = tfm_join(b[2].even + b[2].odd, b[3].even + b[3].odd);
+    return tfm_join(c.even + c.odd, d.even + d.odd);
 }
 
 /* q . k for 16 keys in a row. */

@@ -42,7 +42,7 @@ static void tfm_rope_head(__global const uchar *x, __global uchar *y, ulong at,
     if (s->halves) {
         for (; i + 16 <= pairs; i += 16) {
             const float16 low = vload16(0, turn + 2 * i), high = vload16(1, turn + 2 * i);
-            const float16 c = (float16)(low.even, high.even), d = (float16)(low.odd, high.odd);
+            const float16 c = tfm_join(low.even, high.even), d = tfm_join(low.odd, high.odd);
             const float16 a = tfm_load16(x, at + i, in), b = tfm_load16(x, at + pairs + i, in);
             tfm_store16(a * c - b * d, y, at + i, out);
             tfm_store16(a * d + b * c, y, at + pairs + i, out);

@@ -8,6 +8,7 @@
 #include "config.h"
 
 #include "backends/opencl/counters.h"
+#include "backends/opencl/doctor.h"
 #include "backends/opencl/internal.h"
 
 static const struct tfm__cl_op *const ops[TFM_OP_LIMIT] = {
@@ -151,6 +152,8 @@ static const void *extension(void *device, const char *name)
     };
 
     (void)device;
+    if (strcmp(name, TFM_DOCTOR) == 0)
+        return &tfm__cl_doctor;
     if (strcmp(name, TFM_OPENCL_INTEROP) == 0)
         return &tfm__cl_interop;
     return strcmp(name, TFM_OPENCL_COUNTERS) == 0 ? &counters : NULL;

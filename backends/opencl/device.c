@@ -181,6 +181,22 @@ enum tfm_status tfm__cl_probe(const struct tfm_host *host, const char *params,
 
 /* ---- opening ---- */
 
+/* A device need not be divisible; some drivers that cannot do it have no clCreateSubDevices to call. */
+static int divides_by_counts(cl_device_id device)
+{
+    cl_device_partition_property kinds[8] = {0};
+    size_t bytes = 0;
+
+    if (clGetDeviceInfo(device, CL_DEVICE_PARTITION_PROPERTIES, sizeof kinds, kinds, &bytes) !=
+        CL_SUCCESS)
+        return 0;
+    for (size_t i = 0; i < bytes / sizeof *kinds && i < 8; i++) {
+        if (kinds[i] == CL_DEVICE_PARTITION_BY_COUNTS)
+            return 1;
+    }
+    return 0;
+}
+
 static enum tfm_status ask(const struct tfm__cl_device *d, cl_device_info what, void *answer,
                            size_t bytes, struct tfm_error *err)
 {
@@ -221,7 +237,9 @@ static void take_units(struct tfm__cl_device *d, const struct tfm_opencl_objects
 
     if (lent || d->kind != TFM_DEVICE_CPU || threads == 0 || threads >= d->units)
         return;
-    const cl_int code = clCreateSubDevices(d->found.device, counts, 1, &part, NULL);
+    const cl_int code = divides_by_counts(d->id)
+                            ? clCreateSubDevices(d->found.device, counts, 1, &part, NULL)
+                            : CL_DEVICE_PARTITION_FAILED;
     if (code == CL_SUCCESS) {
         d->id = part;
         d->units = threads;
@@ -268,6 +286,25 @@ static enum tfm_status create_objects(struct tfm__cl_device *d, struct tfm_error
     return TFM_STATUS_OK;
 }
 
+/* What is told of a device that works. */
+static void tell_choices(struct tfm__cl_device *d, const struct tfm_opencl_objects *lent)
+{
+    const char *folder = secure_getenv("TFM_KERNEL_PATH");
+    char text[64], why[128];
+
+    snprintf(text, sizeof text, "%u", d->units);
+    if (lent)
+        snprintf(why, sizeof why, "the program's own device is used whole");
+    else if (d->kind == TFM_DEVICE_CPU)
+        snprintf(why, sizeof why, "%u threads are allowed (-t, TFM_THREADS, affinity)",
+                 d->host->threads());
+    else
+        snprintf(why, sizeof why, "a device that is no CPU is used whole");
+    tfm__cl_choose(d, "compute units", text, why);
+    tfm__cl_choose(d, "kernels", folder && *folder ? folder : "those in the module",
+                   folder && *folder ? "TFM_KERNEL_PATH names them" : "TFM_KERNEL_PATH is not set");
+}
+
 /* lent: objects of the caller, checked; NULL = make our own. */
 static enum tfm_status open_found(const struct tfm_host *host, const struct tfm__cl_found *found,
                                   const struct tfm_opencl_objects *lent, void **device,
@@ -295,10 +332,13 @@ static enum tfm_status open_found(const struct tfm_host *host, const struct tfm_
         status = lent ? retain_objects(d, lent, err) : create_objects(d, err);
     if (status == TFM_STATUS_OK)
         status = tfm__cl_programs_open(d, err);
+    if (status == TFM_STATUS_OK)
+        status = tfm__cl_int8_open(d, err);
     if (status != TFM_STATUS_OK) {
         tfm__cl_close(d);
         return status;
     }
+    tell_choices(d, lent);
     *device = d;
     return TFM_STATUS_OK;
 }

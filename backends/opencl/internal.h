@@ -38,8 +38,17 @@ struct tfm__cl_found {
     char name[128], platform_name[128];
 };
 
+/* Something that could be done in several ways on a device. */
+struct tfm__cl_choice {
+    const char *what; /* "matrix product of many rows" */
+    char choice[96], why[160];
+};
+enum { TFM__CL_CHOICES = 12 };
+
 /* What the environment asks for, read when a device is opened. */
 enum tfm__cl_gemm_choice { TFM__CL_GEMM_OWN, TFM__CL_GEMM_CLBLAST };
+
+enum tfm__cl_act_choice { TFM__CL_ACT_F32, TFM__CL_ACT_INT8, TFM__CL_ACT_AUTO };
 
 enum tfm__cl_persistent {
     TFM__CL_PERSISTENT_AUTO, /* where a proof went well */
@@ -49,6 +58,8 @@ enum tfm__cl_persistent {
 
 struct tfm__cl_settings {
     enum tfm__cl_gemm_choice gemm;      /* TFM_OPENCL_GEMM */
+    enum tfm__cl_act_choice act;        /* TFM_ACT; AUTO is replaced when the device is open */
+    const char *int8;                   /* INT8: options of kernels/int8.cl's way */
     enum tfm__cl_persistent persistent; /* TFM_OPENCL_PERSISTENT */
 };
 
@@ -72,11 +83,19 @@ struct tfm__cl_device {
     int gemm_ready; /* under the lock: overrides applied and proved, kernels compiled */
     int gemm_used;  /* CLBlast was called, and may hold programs of this device */
 
+    struct tfm__cl_choice choices[TFM__CL_CHOICES]; /* set while it is opened */
+    uint32_t n_choices;
+
     /* under the lock of persistent kernels (few.c) */
     int few_proven;     /* 1 = a persistent kernel works here */
     uint32_t few_parts; /* of it */
     uint32_t few_polls; /* of a part that waits: about 100 us */
 };
+
+/* Keeps for `tfm doctor` what was chosen and why, and logs it; `what` is a constant. While a device is opened;
+ * the latest of a `what` counts. */
+void tfm__cl_choose(struct tfm__cl_device *device, const char *what, const char *choice,
+                    const char *why);
 
 /* Usable devices of all platforms in flat order, the best first, at most `max`. `remark` [size] gets what was skipped
  * and why, or why there are none. Returns their number. */
@@ -225,7 +244,9 @@ struct tfm__cl_op;
 struct tfm__cl_node {
     const struct tfm__cl_op *op;
     uint32_t first, count;
-    uint32_t turned; /* linear: 1 = the node before has left the same x turned in the workspace */
+    uint32_t
+        turned; /* linear: 1 = the node before has left the same x turned, or as integers, in the
+                      * workspace */
 };
 
 /* Largest matrices of all GEMMs of a program, bytes; they lie in this order at the beginning of the
@@ -369,7 +390,13 @@ enum tfm_status tfm__cl_gemm(struct tfm__cl_exec *exec, size_t m, size_t n, size
 /* A device is closed: CLBlast drops the programs that it keeps. */
 void tfm__cl_gemm_forget(void);
 
-/* ---- linear with many rows (linear_panels.c: our own kernel, linear_gemm.c: CLBlast) ---------------- */
+/* ---- activations of 8 bits (int8.c) ----------------------------------------------------------------- */
+
+/* For an open device whose settings ask for them: finds the fastest way of kernels/int8.cl that the device
+ * takes and that computes what it must, or, with AUTO, falls back to f32 where none is fast; logs which. */
+enum tfm_status tfm__cl_int8_open(struct tfm__cl_device *device, struct tfm_error *err);
+
+/* ---- linear with many rows (linear_panels.c: our own kernel, linear_gemm.c: CLBlast, linear_int8.c) --- */
 
 /* Rows from which a linear goes through our own matrix product, where that is chosen. */
 enum { TFM__CL_PANELS_ROWS = 32 };
@@ -382,6 +409,18 @@ struct tfm__cl_linear {
 /* The launch for many rows; it has the operands of the one for few, `vector`. */
 enum tfm_status tfm__cl_linear_panels_plan(struct tfm__cl_planner *planner,
                                            const struct tfm__cl_launch *vector);
+
+/* 1 = a linear with this type of weight multiplies x as integers. */
+int tfm__cl_linear_int8_takes(const struct tfm__cl_device *device, enum tfm_dtype weight);
+/* Rows from which. */
+enum { TFM__CL_INT8_ROWS = 8 };
+/* fits: 1 if the workspace can be allocated. plan: appends the launches, quantizing x, then the product. */
+int tfm__cl_linear_int8_fits(const struct tfm__cl_device *device, const struct tfm__cl_linear *l);
+enum tfm_status tfm__cl_linear_int8_plan(struct tfm__cl_planner *planner,
+                                         const struct tfm__cl_linear *l,
+                                         const struct tfm__cl_launch *vector);
+enum tfm_status tfm__cl_linear_int8_run(struct tfm__cl_exec *exec, const struct tfm__cl_node *node,
+                                        uint32_t first, uint32_t rows, struct tfm_error *err);
 
 /* fits: 1 if the matrices can be allocated. plan: appends the launches, `step` is that of few rows. run:
  * enqueues them, from number `first` to the node's last. */

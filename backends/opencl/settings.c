@@ -44,20 +44,32 @@ static enum tfm_status read_gemm(struct tfm__cl_device *d, struct tfm_error *err
 {
     static const struct choice choice = {"TFM_OPENCL_GEMM", {"auto", "own", "clblast", NULL}};
     size_t value;
-    char text[160];
     const enum tfm_status status = choose(d->host, &choice, &value, err);
 
     if (status != TFM_STATUS_OK)
         return status;
     const int own = value == GEMM_OWN || (value == GEMM_AUTO && d->kind == TFM_DEVICE_CPU);
     d->settings.gemm = own ? TFM__CL_GEMM_OWN : TFM__CL_GEMM_CLBLAST;
-    snprintf(text, sizeof text, "GEMM of many rows: %s, because %s",
-             own ? "our own kernel" : "CLBlast",
-             value != GEMM_AUTO ? "TFM_OPENCL_GEMM says so"
-             : own              ? "the device is a CPU"
-                                : "the device is not a CPU");
-    d->host->log(TFM_LOG_INFO, "opencl", text);
+    tfm__cl_choose(d, "GEMM of many rows", own ? "our own kernel" : "CLBlast",
+                   value != GEMM_AUTO ? "TFM_OPENCL_GEMM says so"
+                   : own              ? "the device is a CPU"
+                                      : "the device is not a CPU");
     return TFM_STATUS_OK;
+}
+
+/* ---- activations ---- */
+
+static enum tfm_status read_act(struct tfm__cl_device *d, struct tfm_error *err)
+{
+    static const struct choice choice = {"TFM_ACT", {"f32", "int8", "auto", NULL}};
+    static const enum tfm__cl_act_choice acts[] = {TFM__CL_ACT_F32, TFM__CL_ACT_INT8,
+                                                   TFM__CL_ACT_AUTO};
+    size_t value;
+    const enum tfm_status status = choose(d->host, &choice, &value, err);
+
+    if (status == TFM_STATUS_OK)
+        d->settings.act = acts[value];
+    return status;
 }
 
 /* ---- persistent kernels ---- */
@@ -78,14 +90,19 @@ static enum tfm_status read_persistent(struct tfm__cl_device *d, struct tfm_erro
                               "opencl: TFM_OPENCL_PERSISTENT is 'on', but %s is no CPU, and others "
                               "do not run work-groups at the same time; use auto or off",
                               d->name);
-    if (d->settings.persistent == TFM__CL_PERSISTENT_OFF)
-        d->host->log(TFM_LOG_INFO, "opencl",
-                     "persistent kernel: off, because TFM_OPENCL_PERSISTENT says so");
+    const int cpu = d->kind == TFM_DEVICE_CPU;
+    tfm__cl_choose(d, "persistent kernel", value || !cpu ? value == 1 ? "on" : "off" : "if it can",
+                   value  ? "TFM_OPENCL_PERSISTENT says so"
+                   : !cpu ? "the device is no CPU"
+                          : "a model that is opened has to show that barriers are fast");
     return TFM_STATUS_OK;
 }
 
 enum tfm_status tfm__cl_settings_read(struct tfm__cl_device *d, struct tfm_error *err)
 {
-    const enum tfm_status status = read_gemm(d, err);
+    enum tfm_status status = read_gemm(d, err);
+
+    if (status == TFM_STATUS_OK)
+        status = read_act(d, err);
     return status == TFM_STATUS_OK ? read_persistent(d, err) : status;
 }

@@ -64,6 +64,15 @@ static void on_fail(struct parent *p, char **f)
     finish(p, 0, f[1]);
 }
 
+static void on_skip(struct parent *p, char **f)
+{
+    p->done++;
+    p->summary->skipped++;
+    if (p->sink->skipped)
+        p->sink->skipped(p->sink->context, p->kind, p->name, f[1]);
+    p->name[0] = '\0';
+}
+
 static void on_subject(struct parent *p, char **f)
 {
     if (p->sink->subject)
@@ -114,12 +123,12 @@ static const struct {
     int fields; /* beside the record itself */
     void (*take)(struct parent *p, char **f);
 } records[] = {
-    {TFM__RECORD_CASE, 2, on_case},         {TFM__RECORD_PASS, 0, on_pass},
-    {TFM__RECORD_FAIL, 1, on_fail},         {TFM__RECORD_SUBJECT, 4, on_subject},
-    {TFM__RECORD_REFUSED, 4, on_refused},   {TFM__RECORD_NOTE, 1, on_note},
-    {TFM__RECORD_LOG, 1, on_note},          {TFM__RECORD_MEASURE, 2, on_measure},
-    {TFM__RECORD_MEASURED, 6, on_measured}, {TFM__RECORD_ERROR, 1, on_error},
-    {TFM__RECORD_END, 0, on_end},
+    {TFM__RECORD_CASE, 2, on_case},       {TFM__RECORD_PASS, 0, on_pass},
+    {TFM__RECORD_FAIL, 1, on_fail},       {TFM__RECORD_SKIP, 1, on_skip},
+    {TFM__RECORD_SUBJECT, 4, on_subject}, {TFM__RECORD_REFUSED, 4, on_refused},
+    {TFM__RECORD_NOTE, 1, on_note},       {TFM__RECORD_LOG, 1, on_note},
+    {TFM__RECORD_MEASURE, 2, on_measure}, {TFM__RECORD_MEASURED, 6, on_measured},
+    {TFM__RECORD_ERROR, 1, on_error},     {TFM__RECORD_END, 0, on_end},
 };
 
 static void take_line(struct parent *p, char *line)

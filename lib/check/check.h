@@ -14,7 +14,10 @@ struct tfm__check_options {
     const char *op;             /* stem of the only op to check; NULL = all */
     const char *const *plugins; /* [n_plugins] as for tfm_registry_create */
     size_t n_plugins;
-    int seconds; /* that one case may take; 0 = 120 */
+    int seconds;    /* that one case may take; 0 = 120 */
+    uint32_t nodes; /* of each op at most, spread over those that the backend takes; 0 = all */
+    int one_thread; /* 1 = the cases with two threads are skipped */
+    int no_times;   /* 1 = without the table of times */
 };
 
 /* Results as they come; strings are valid during the call. Any of them may be NULL. */
@@ -28,10 +31,12 @@ struct tfm__check_sink {
     void (*note)(void *context, const char *text);
     void (*measured)(void *context, const char *op, const char *node, uint32_t rows,
                      double nanoseconds, double gigabytes, double gigaflops);
+    void (*skipped)(void *context, const char *kind, const char *name, const char *why);
 };
 
 struct tfm__check_summary {
-    uint64_t passed, failed; /* all cases */
+    uint64_t passed, failed; /* all cases that were run */
+    uint64_t skipped;        /* because the options say so */
     uint64_t nodes;          /* of them, cases that ran a node */
     uint64_t device;         /* ... and those of the device and its answers */
 };

@@ -15,13 +15,16 @@ struct tfm__subject {
 /* probe, open, close and transfers. 0 = the device is not worth more: nodes are left out. */
 int tfm__check_device(struct tfm__report *report, const struct tfm__subject *subject);
 
-/* All nodes of one op in all ways, and its answers to questions. Returns how many nodes it takes. */
+/* The nodes of one op in all ways, at most `most` of them (0 = all), and its answers to questions.
+ * Returns how many nodes it takes. */
 uint32_t tfm__check_nodes(struct tfm__report *report, const struct tfm__drive_backend *backend,
-                          const struct tfm__drive_backend *reference, enum tfm_op op);
+                          const struct tfm__drive_backend *reference, enum tfm_op op,
+                          uint32_t most);
 
-/* One node that it takes: what it leaves behind, allocations that fail, two threads. */
+/* One node that it takes: what it leaves behind, allocations that fail, two threads unless
+ * `one_thread`. */
 void tfm__check_stress(struct tfm__report *report, const struct tfm__drive_backend *backend,
-                       const struct tfm__drive_backend *reference, enum tfm_op op);
+                       const struct tfm__drive_backend *reference, enum tfm_op op, int one_thread);
 
 /* Times of large nodes. */
 void tfm__check_performance(struct tfm__report *report, const struct tfm__drive_backend *backend,

@@ -97,14 +97,17 @@ static int choose_device(const struct tfm_probe *probe, const char *text)
 }
 
 static void run_ops(struct tfm__report *report, const struct tfm__drive_backend *backend,
-                    const struct tfm__drive_backend *reference, const char *only)
+                    const struct tfm__drive_backend *reference,
+                    const struct tfm__check_options *options)
 {
+    const char *only = options->op;
+
     for (int op = 0; op < TFM_OP_LIMIT; op++) {
         if (!tfm__check_op((enum tfm_op)op) ||
             (only && strcmp(only, tfm_op_name((enum tfm_op)op)) != 0))
             continue;
-        if (tfm__check_nodes(report, backend, reference, (enum tfm_op)op))
-            tfm__check_stress(report, backend, reference, (enum tfm_op)op);
+        if (tfm__check_nodes(report, backend, reference, (enum tfm_op)op, options->nodes))
+            tfm__check_stress(report, backend, reference, (enum tfm_op)op, options->one_thread);
     }
     tfm__report_note(report, "failing allocations: the host's alloc while a device or a plan is "
                              "opened, and the alloc slot asked for too much; what a backend takes "
@@ -113,7 +116,7 @@ static void run_ops(struct tfm__report *report, const struct tfm__drive_backend 
         tfm__report_note(report, "no times: what is wrong has no speed");
         return;
     }
-    for (int op = 0; op < TFM_OP_LIMIT; op++) {
+    for (int op = 0; op < TFM_OP_LIMIT && !options->no_times; op++) {
         if (tfm__check_op((enum tfm_op)op) &&
             (!only || strcmp(only, tfm_op_name((enum tfm_op)op)) == 0))
             tfm__check_performance(report, backend, (enum tfm_op)op);
@@ -136,7 +139,7 @@ static void run_subject(const struct tfm__check_options *options, struct tfm__re
             TFM_STATUS_OK &&
         tfm__drive_device_open(subject->table, &subject->probe, subject->index, &backend, &err) ==
             TFM_STATUS_OK)
-        run_ops(report, &backend, &reference, options->op);
+        run_ops(report, &backend, &reference, options);
     else
         fail(report, "%s", err.text);
     tfm__drive_close(&backend);

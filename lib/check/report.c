@@ -21,20 +21,42 @@ static void put(struct tfm__report *report, const char *record, const char *cons
     fflush(report->to);
 }
 
-int tfm__report_begin(struct tfm__report *report, const char *kind, const char *format, ...)
+static int begin(struct tfm__report *report, const char *kind, const char *format,
+                 va_list arguments)
 {
     char name[400];
-    va_list arguments;
 
     if (report->index < report->done) {
         report->index++;
         return 0;
     }
-    va_start(arguments, format);
     vsnprintf(name, sizeof name, format, arguments);
-    va_end(arguments);
     put(report, TFM__RECORD_CASE, (const char *const[]){kind, name}, 2);
     return 1;
+}
+
+int tfm__report_begin(struct tfm__report *report, const char *kind, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    const int run = begin(report, kind, format, arguments);
+    va_end(arguments);
+    return run;
+}
+
+void tfm__report_skip(struct tfm__report *report, const char *why, const char *kind,
+                      const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    const int told = begin(report, kind, format, arguments);
+    va_end(arguments);
+    if (!told)
+        return;
+    report->index++;
+    put(report, TFM__RECORD_SKIP, &why, 1);
 }
 
 void tfm__report_end(struct tfm__report *report, const struct tfm_error *err)

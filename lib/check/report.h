@@ -21,6 +21,7 @@ struct tfm__report {
 #define TFM__RECORD_CASE     "case" /* kind (device, node), name */
 #define TFM__RECORD_PASS     "pass"
 #define TFM__RECORD_FAIL     "fail"     /* why */
+#define TFM__RECORD_SKIP     "skip"     /* why */
 #define TFM__RECORD_SUBJECT  "subject"  /* name, version, file, device */
 #define TFM__RECORD_REFUSED  "refused"  /* op, nodes, of how many, reason */
 #define TFM__RECORD_NOTE     "note"     /* text */
@@ -36,6 +37,10 @@ int tfm__report_begin(struct tfm__report *report, const char *kind, const char *
     TFM_PRINTF(3, 4);
 /* It passed if err holds no error. */
 void tfm__report_end(struct tfm__report *report, const struct tfm_error *err);
+
+/* A case that is not run: stands in place of begin and end. */
+void tfm__report_skip(struct tfm__report *report, const char *why, const char *kind,
+                      const char *format, ...) TFM_PRINTF(4, 5);
 
 /* Any other record; each field is a string. Nothing when cases are still to be passed over, because
  * the child before has said the same. */

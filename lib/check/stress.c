@@ -163,7 +163,7 @@ static enum tfm_status two_threads(const struct tfm__drive_backend *backend,
 }
 
 void tfm__check_stress(struct tfm__report *report, const struct tfm__drive_backend *backend,
-                       const struct tfm__drive_backend *reference, enum tfm_op op)
+                       const struct tfm__drive_backend *reference, enum tfm_op op, int one_thread)
 {
     struct tfm__sample sample;
     struct tfm_error err = {0};
@@ -184,7 +184,11 @@ void tfm__check_stress(struct tfm__report *report, const struct tfm__drive_backe
                          tfm_op_name(op), (long long)calls);
     }
     err = (struct tfm_error){0};
-    if (tfm__report_begin(report, "node", "%s %s: two threads", tfm_op_name(op), sample.what)) {
+    if (one_thread) {
+        tfm__report_skip(report, "one thread was asked for", "node", "%s %s: two threads",
+                         tfm_op_name(op), sample.what);
+    } else if (tfm__report_begin(report, "node", "%s %s: two threads", tfm_op_name(op),
+                                 sample.what)) {
         two_threads(backend, reference, op, &err);
         tfm__report_end(report, &err);
     }

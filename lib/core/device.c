@@ -183,6 +183,11 @@ const char *tfm_device_name(const struct tfm_device *device)
     return device->name;
 }
 
+uint32_t tfm_device_index(const struct tfm_device *device)
+{
+    return device->index;
+}
+
 const void *tfm_device_extension(const struct tfm_device *device, const char *name)
 {
     const struct tfm_backend *table = &device->entry->table;

@@ -222,6 +222,12 @@ struct tfm__entry *tfm__registry_entry(struct tfm_registry *registry, size_t ind
     return entry;
 }
 
+const char *tfm_registry_file(struct tfm_registry *registry, size_t index)
+{
+    const struct tfm__entry *entry = tfm__registry_entry(registry, index);
+    return entry ? entry->file : NULL;
+}
+
 const struct tfm_backend_row *tfm_registry_row(struct tfm_registry *registry, size_t index)
 {
     struct tfm__entry *entry = tfm__registry_entry(registry, index);

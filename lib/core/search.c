@@ -69,7 +69,7 @@ static enum tfm_status visit_folder(const struct search *search, const char *fol
 }
 
 /* A file or folder that somebody wrote down. Resolved here and now, once. */
-static enum tfm_status visit_path(const struct search *search, const char *path, int asked)
+static enum tfm_status visit_path(const struct search *search, const char *path)
 {
     enum tfm_status status;
     struct stat info;
@@ -77,19 +77,19 @@ static enum tfm_status visit_path(const struct search *search, const char *path,
 
     if (!absolute)
         return errno == ENOMEM ? TFM_STATUS_NOMEM
-                               : search->visit(search->context, path, asked, strerror(errno));
+                               : search->visit(search->context, path, 1, strerror(errno));
     if (stat(absolute, &info) != 0)
-        status = search->visit(search->context, absolute, asked, strerror(errno));
+        status = search->visit(search->context, absolute, 1, strerror(errno));
     else if (S_ISDIR(info.st_mode))
-        status = visit_folder(search, absolute, asked);
+        status = visit_folder(search, absolute, 1);
     else
-        status = search->visit(search->context, absolute, asked, NULL);
+        status = search->visit(search->context, absolute, 1, NULL);
     free(absolute);
     return status;
 }
 
 /* Empty items count for nothing: in PATH they would mean the current folder. */
-static enum tfm_status visit_list(const struct search *search, const char *list, int asked)
+static enum tfm_status visit_list(const struct search *search, const char *list)
 {
     enum tfm_status status = TFM_STATUS_OK;
     char *copy = tfm__strdup(list), *rest = copy, *item;
@@ -98,7 +98,7 @@ static enum tfm_status visit_list(const struct search *search, const char *list,
         return TFM_STATUS_NOMEM;
     while (status == TFM_STATUS_OK && (item = strsep(&rest, ":")) != NULL) {
         if (*item)
-            status = visit_path(search, item, asked);
+            status = visit_path(search, item);
     }
     tfm__free(copy);
     return status;
@@ -138,21 +138,35 @@ void tfm__search_package_set(const char *folder)
     pretended = folder;
 }
 
-/* An installation without any module is complete: then nothing is visited. */
+/* The package's folders as they were written: a colon list, or one. NOMEM. */
+static enum tfm_status package_places(char **list)
+{
+    const char *named = tfm__env("TFM_PACKAGE_BACKENDS");
+    char *beside = NULL;
+
+    if (pretended)
+        *list = tfm__strdup(pretended);
+    else if (named && *named)
+        *list = tfm__strdup(named);
+    else {
+        beside = tfm__search_beside(BACKENDS);
+        *list = tfm__strdup(beside && is_folder(beside) ? beside : TFM_PLUGIN_DIR);
+    }
+    tfm__free(beside);
+    return *list ? TFM_STATUS_OK : TFM_STATUS_NOMEM;
+}
+
+/* An installation without any module is complete: a folder that is not there is no refused row. */
 static enum tfm_status visit_package(const struct search *search)
 {
-    enum tfm_status status = TFM_STATUS_OK;
-    const char *list = tfm__env("TFM_PACKAGE_BACKENDS");
+    char *list = NULL, *rest, *item;
+    enum tfm_status status = package_places(&list);
 
-    if (list && *list && !pretended)
-        return visit_list(search, list, 0);
-    char *beside = pretended ? NULL : tfm__search_beside(BACKENDS);
-    const char *folder = pretended                     ? pretended
-                         : beside && is_folder(beside) ? beside
-                                                       : TFM_PLUGIN_DIR;
-    if (folder[0] == '/' && is_folder(folder))
-        status = visit_folder(search, folder, 0);
-    tfm__free(beside);
+    for (rest = list; status == TFM_STATUS_OK && (item = strsep(&rest, ":")) != NULL;) {
+        if (item[0] == '/' && is_folder(item))
+            status = visit_folder(search, item, 0);
+    }
+    tfm__free(list);
     return status;
 }
 
@@ -165,11 +179,32 @@ enum tfm_status tfm__search_plugins(const char *const *plugins, size_t n, tfm__s
 
     for (size_t i = 0; i < n && status == TFM_STATUS_OK; i++) {
         if (plugins[i])
-            status = visit_path(&search, plugins[i], 1);
+            status = visit_path(&search, plugins[i]);
     }
     if (status == TFM_STATUS_OK && list)
-        status = visit_list(&search, list, 1);
+        status = visit_list(&search, list);
     if (status == TFM_STATUS_OK)
         status = visit_package(&search);
+    return status;
+}
+
+enum tfm_status tfm__search_places(void (*place)(void *context, const char *source,
+                                                 const char *path),
+                                   void *context)
+{
+    const char *named = tfm__env("TFM_PLUGIN_PATH");
+    char *lists[2] = {tfm__strdup(named ? named : ""), NULL}, *item;
+    static const char *const sources[2] = {"TFM_PLUGIN_PATH", "package"};
+    enum tfm_status status = lists[0] ? package_places(&lists[1]) : TFM_STATUS_NOMEM;
+
+    for (int i = 0; i < 2 && status == TFM_STATUS_OK; i++) {
+        char *rest = lists[i];
+        while ((item = strsep(&rest, ":")) != NULL) {
+            if (*item)
+                place(context, sources[i], item);
+        }
+    }
+    tfm__free(lists[0]);
+    tfm__free(lists[1]);
     return status;
 }

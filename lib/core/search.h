@@ -18,6 +18,11 @@ typedef enum tfm_status (*tfm__search_visit)(void *context, const char *file, in
 enum tfm_status tfm__search_plugins(const char *const *plugins, size_t n, tfm__search_visit visit,
                                     void *context);
 
+/* What tfm_registry_places tells of folders. */
+enum tfm_status tfm__search_places(void (*place)(void *context, const char *source,
+                                                 const char *path),
+                                   void *context);
+
 /* Where `name` of the package's own folder lies when the library was moved with it: beside the library, an
  * absolute path that may lead nowhere, to be freed with tfm__free. NULL when that cannot be told. */
 char *tfm__search_beside(const char *name);

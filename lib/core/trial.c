@@ -130,6 +130,21 @@ void tfm__trial_deinit(struct tfm__trial *trial)
     trial->helper = NULL;
 }
 
+enum tfm_status tfm_registry_places(void (*place)(void *context, const char *source,
+                                                  const char *path),
+                                    void *context)
+{
+    enum tfm_status status = tfm__search_places(place, context);
+    char *helper = status == TFM_STATUS_OK ? find_helper() : NULL;
+
+    if (helper)
+        place(context, "helper", helper);
+    else
+        status = TFM_STATUS_NOMEM;
+    tfm__free(helper);
+    return status;
+}
+
 /* ---- one trial ---------------------------------------------------------------------------------- */
 
 /* Its standard output is `to`; no signal is blocked or ignored in it, whatever this process does; Ctrl-C

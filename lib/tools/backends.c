@@ -9,17 +9,6 @@
 #include "lib/tools/message.h"
 #include "lib/tools/setup.h"
 
-/* usable; refused: the file is no backend of this library; shadowed: it is one whose name another has;
- * unusable: it is one and cannot work here */
-static const char *state(const struct tfm_backend_row *row)
-{
-    if (row->status == TFM_STATUS_OK)
-        return "usable";
-    if (row->shadowed_by)
-        return "shadowed";
-    return row->status == TFM_STATUS_PLUGIN ? "refused" : "unusable";
-}
-
 static uint32_t device_count(const struct tfm_backend_row *row)
 {
     return row->probe ? row->probe->n_devices : 0;
@@ -28,7 +17,7 @@ static uint32_t device_count(const struct tfm_backend_row *row)
 static void put_row(const struct tfm_backend_row *row, int verbose)
 {
     printf("%-12s %-10s %-9s %s\n", *row->name ? row->name : "-",
-           *row->version ? row->version : "-", state(row), row->file);
+           *row->version ? row->version : "-", tfm__backend_state(row), row->file);
     if (*row->reason)
         printf("             %s\n", row->reason);
     if (verbose && row->probe)
@@ -38,28 +27,6 @@ static void put_row(const struct tfm_backend_row *row, int verbose)
         printf("    %" PRIu32 ": %s (%s%s%s)\n", i, row->probe->devices[i].name,
                tfm__device_kind(row->probe->devices[i].kind),
                *row->probe->devices[i].platform ? ", " : "", row->probe->devices[i].platform);
-}
-
-static json_t *text(const char *value)
-{
-    return tfm__json_string(value, strlen(value));
-}
-
-static json_t *make_row(const struct tfm_backend_row *row)
-{
-    json_t *devices = json_array();
-    for (uint32_t i = 0; i < device_count(row); i++)
-        json_array_append_new(devices,
-                              json_pack("{s:I, s:o, s:o, s:s}", "index", (json_int_t)i, "name",
-                                        text(row->probe->devices[i].name), "platform",
-                                        text(row->probe->devices[i].platform), "kind",
-                                        tfm__device_kind(row->probe->devices[i].kind)));
-    return json_pack("{s:o, s:o, s:o, s:s, s:o, s:o, s:I, s:I, s:o, s:o}", "name", text(row->name),
-                     "version", text(row->version), "file", text(row->file), "status", state(row),
-                     "reason", text(row->reason), "license", text(row->license), "abi_minor",
-                     (json_int_t)row->abi_minor, "score",
-                     (json_int_t)(row->probe ? row->probe->score : 0), "shadowed_by",
-                     row->shadowed_by ? text(row->shadowed_by) : json_null(), "devices", devices);
 }
 
 /* --failed leaves out what can be used. */
@@ -73,7 +40,7 @@ static int put_json(struct tfm_registry *registry, const struct tfm__options *op
     json_t *list = json_array();
     for (size_t i = 0; i < tfm_registry_count(registry); i++) {
         const struct tfm_backend_row *row = tfm_registry_row(registry, i);
-        if (is_listed(row, options) && json_array_append_new(list, make_row(row))) {
+        if (is_listed(row, options) && json_array_append_new(list, tfm__backend_json(row))) {
             json_decref(list);
             list = NULL;
         }

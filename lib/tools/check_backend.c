@@ -50,6 +50,16 @@ static void tap_result(void *context, const char *kind, const char *name, int pa
     putchar('\n');
 }
 
+static void tap_skipped(void *context, const char *kind, const char *name, const char *why)
+{
+    struct tap *tap = context;
+
+    (void)kind;
+    printf("ok %" PRIu64 " - ", ++tap->n);
+    tap_text(name);
+    printf(" # SKIP %s\n", why);
+}
+
 static void tap_refused(void *context, const char *op, uint32_t nodes, uint32_t of,
                         const char *reason)
 {
@@ -78,15 +88,18 @@ static void tap_measured(void *context, const char *op, const char *node, uint32
 static void tap_end(const struct tap *tap, const struct tfm__check_summary *sum)
 {
     printf("1..%" PRIu64 "\n# %" PRIu64 " cases of nodes and %" PRIu64 " of the device: %" PRIu64
-           " passed, %" PRIu64 " failed\n",
+           " passed, %" PRIu64 " failed",
            tap->n, sum->nodes, sum->device, sum->passed, sum->failed);
+    if (sum->skipped > 0)
+        printf(", %" PRIu64 " skipped", sum->skipped);
+    putchar('\n');
     fflush(stdout); /* before what standard error says */
 }
 
 /* ---- as JSON ------------------------------------------------------------------------------------ */
 
 struct lists {
-    json_t *subject, *cases, *refused, *notes, *performance;
+    json_t *subject, *cases, *skipped, *refused, *notes, *performance;
 };
 
 static json_t *text(const char *value)
@@ -110,6 +123,13 @@ static void json_result(void *context, const char *kind, const char *name, int p
     json_array_append_new(((struct lists *)context)->cases,
                           json_pack("{s:s, s:o, s:b, s:o}", "kind", kind, "name", text(name),
                                     "passed", passed, "why", text(why)));
+}
+
+static void json_skipped(void *context, const char *kind, const char *name, const char *why)
+{
+    json_array_append_new(
+        ((struct lists *)context)->skipped,
+        json_pack("{s:s, s:o, s:o}", "kind", kind, "name", text(name), "why", text(why)));
 }
 
 static void json_refused(void *context, const char *op, uint32_t nodes, uint32_t of,
@@ -136,12 +156,12 @@ static void json_measured(void *context, const char *op, const char *node, uint3
 
 static int json_end(const struct lists *lists, const struct tfm__check_summary *sum)
 {
-    return tfm__json_put(
-        json_pack("{s:o, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "backend",
-                  lists->subject ? lists->subject : json_null(), "passed", (json_int_t)sum->passed,
-                  "failed", (json_int_t)sum->failed, "node_cases", (json_int_t)sum->nodes,
-                  "device_cases", (json_int_t)sum->device, "cases", lists->cases, "refused",
-                  lists->refused, "notes", lists->notes, "performance", lists->performance));
+    return tfm__json_put(json_pack(
+        "{s:o, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "backend",
+        lists->subject ? lists->subject : json_null(), "passed", (json_int_t)sum->passed, "failed",
+        (json_int_t)sum->failed, "node_cases", (json_int_t)sum->nodes, "device_cases",
+        (json_int_t)sum->device, "cases", lists->cases, "skipped", lists->skipped, "refused",
+        lists->refused, "notes", lists->notes, "performance", lists->performance));
 }
 
 /* ---- both --------------------------------------------------------------------------------------- */
@@ -169,8 +189,8 @@ static int verdict(const struct tfm__check_summary *sum)
 static int check_as_tap(const struct tfm__check_options *check)
 {
     struct tap tap = {0, 0};
-    const struct tfm__check_sink sink = {&tap,        tap_subject, tap_result,
-                                         tap_refused, tap_note,    tap_measured};
+    const struct tfm__check_sink sink = {&tap,     tap_subject,  tap_result, tap_refused,
+                                         tap_note, tap_measured, tap_skipped};
     struct tfm__check_summary sum;
     struct tfm_error err = {0};
     const enum tfm_status status = tfm__check_run(check, &sink, &sum, &err);
@@ -182,9 +202,10 @@ static int check_as_tap(const struct tfm__check_options *check)
 
 static int check_as_json(const struct tfm__check_options *check)
 {
-    struct lists lists = {NULL, json_array(), json_array(), json_array(), json_array()};
-    const struct tfm__check_sink sink = {&lists,       json_subject, json_result,
-                                         json_refused, json_note,    json_measured};
+    struct lists lists = {NULL,         json_array(), json_array(),
+                          json_array(), json_array(), json_array()};
+    const struct tfm__check_sink sink = {&lists,    json_subject,  json_result, json_refused,
+                                         json_note, json_measured, json_skipped};
     struct tfm__check_summary sum;
     struct tfm_error err = {0};
     const enum tfm_status status = tfm__check_run(check, &sink, &sum, &err);
@@ -200,7 +221,11 @@ int tfm__verb_check_backend(const struct tfm__options *options)
     const struct tfm__check_options check = {.subject = options->subject,
                                              .op = options->op,
                                              .plugins = options->plugins.items,
-                                             .n_plugins = options->plugins.n};
+                                             .n_plugins = options->plugins.n,
+                                             .seconds = (int)options->case_seconds,
+                                             .nodes = (uint32_t)options->nodes,
+                                             .one_thread = options->one_thread,
+                                             .no_times = options->no_times};
 
     if (check_op(options->op) != TFM__EXIT_OK)
         return TFM__EXIT_USAGE;

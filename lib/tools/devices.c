@@ -23,23 +23,6 @@ static void put_device(const struct tfm_backend_row *row, uint32_t i)
     printf(", %s\n", tfm__device_kind(row->probe->devices[i].kind));
 }
 
-static json_t *text(const char *value)
-{
-    return tfm__json_string(value, strlen(value));
-}
-
-static json_t *make_device(const struct tfm_backend_row *row, uint32_t i)
-{
-    char spec[TFM__DEVICE_SPEC];
-
-    tfm__device_spec(row, i, spec);
-    return json_pack("{s:o, s:s, s:I, s:o, s:o, s:s, s:I}", "device", text(spec), "backend",
-                     row->name, "index", (json_int_t)i, "name", text(row->probe->devices[i].name),
-                     "platform", text(row->probe->devices[i].platform), "kind",
-                     tfm__device_kind(row->probe->devices[i].kind), "score",
-                     (json_int_t)row->probe->score);
-}
-
 /* What is not in the list, on standard error: a device that is missed is missed for a reason. */
 static void tell_missing(struct tfm_registry *registry)
 {
@@ -65,7 +48,7 @@ int tfm__verb_devices(const struct tfm__options *options)
         for (uint32_t i = 0; i < row->probe->n_devices; i++) {
             if (!options->json)
                 put_device(row, i);
-            else if (list && json_array_append_new(list, make_device(row, i))) {
+            else if (list && json_array_append_new(list, tfm__device_json(row, i))) {
                 json_decref(list);
                 list = NULL;
             }

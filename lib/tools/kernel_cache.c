@@ -83,6 +83,11 @@ void tfm__kernel_cache_tell(void)
                      "POCL_CACHE_DIR to a folder that can");
 }
 
+int tfm__kernel_cache_is_private(void)
+{
+    return *private_folder != '\0';
+}
+
 static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *walk)
 {
     (void)info, (void)type, (void)walk;

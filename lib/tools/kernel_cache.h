@@ -9,6 +9,8 @@
 void tfm__kernel_cache_init(void);
 /* After kernels were built: says so once if they went to the private folder. */
 void tfm__kernel_cache_tell(void);
+/* 1 if kernels go to the private folder, so that the next process compiles them again. */
+int tfm__kernel_cache_is_private(void);
 /* Removes the private folder. */
 void tfm__kernel_cache_deinit(void);
 

@@ -395,6 +395,21 @@ START_TEST(auto_goes_from_device_to_device)
 }
 END_TEST
 
+/* Catches: a setting of the user that a backend does not know, hidden by another device that does not read
+ * it. */
+START_TEST(auto_does_not_pass_over_a_wrong_setting)
+{
+    struct tfm_error err;
+    char list[300];
+
+    broken.opens = TFM_STATUS_INVALID_ARGUMENT;
+    add_all();
+    ck_assert_int_eq(open_list("auto", 0, list, sizeof list, &err), TFM_STATUS_INVALID_ARGUMENT);
+    ck_assert_str_eq(err.text, "backend: auto: broken: device 0 (glass): broken is broken");
+    ck_assert_str_eq(logged, "");
+}
+END_TEST
+
 /* Catches: an order of its own, an unusable backend in it, a write past the room. */
 START_TEST(the_order_of_auto_can_be_asked_for)
 {
@@ -622,6 +637,7 @@ int main(void)
     tcase_add_test(tcase, auto_says_why_it_takes_a_small_one);
     tcase_add_test(tcase, auto_under_strict_does_not_fall_to_the_reference);
     tcase_add_test(tcase, auto_goes_from_device_to_device);
+    tcase_add_test(tcase, auto_does_not_pass_over_a_wrong_setting);
     tcase_add_test(tcase, the_order_of_auto_can_be_asked_for);
     tcase_add_test(tcase, a_backend_is_probed_when_somebody_asks_and_once);
     tcase_add_test(tcase, an_open_device_is_shared);

@@ -29,6 +29,14 @@ call check-backend "$modules/wrong_ragged.so"
 grep -q '^# no times: what is wrong has no speed' "$out" && ! grep -q 'GFLOP/s' "$out"
 verdict $? 'no times of what is wrong'
 
+call check-backend "$modules/wrong_nothing.so" --nodes 2 --one-thread --no-times
+m=$(grep -c -E '^(not )?ok ' "$out")
+test $code -eq 0 && test "$m" -lt "$n" && grep -q -E '^# add: 2 of the [0-9]+ nodes that it takes were run$' "$out" &&
+    test "$(grep -c -E '^ok [0-9]+ - (add|linear|gqa_attention) .*: two threads # SKIP one thread' "$out")" -eq 3 &&
+    grep -q '0 failed, 3 skipped$' "$out" && ! grep -q 'GFLOP/s' "$out" &&
+    for op in add linear gqa_attention; do grep -q "^ok [0-9]* - $op .*: 1 row" "$out" || exit 1; done
+verdict $? 'fewer nodes of every op, skipped cases told, no times'
+
 # wrong FAULT OPS TEXT: a failed case holds TEXT; those that fail are of OPS only
 wrong() {
     call check-backend "$modules/wrong_$1.so"

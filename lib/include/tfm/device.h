@@ -18,6 +18,7 @@ extern "C" {
 
 struct tfm_registry;
 struct tfm_device;
+struct tfm_doctor_sink; /* tfm/doctor.h */
 
 /* One row of `tfm backends`. Strings belong to the registry. */
 struct tfm_backend_row {
@@ -80,6 +81,21 @@ TFM_API enum tfm_status tfm_devices_open(struct tfm_registry *registry, const ch
                                          int strict, struct tfm_device **devices, size_t max,
                                          size_t *n, struct tfm_error *err);
 
+/* The file of a row, without probing it. NULL when there is no such row. */
+TFM_API const char *tfm_registry_file(struct tfm_registry *registry, size_t index);
+
+/* Facts about what a backend stands on, and about what an open device does; tfm/doctor.h says how they are
+ * told. 0 when the backend tells none (or was refused), else 1. */
+TFM_API int tfm_registry_doctor(struct tfm_registry *registry, size_t index,
+                                const struct tfm_doctor_sink *sink);
+TFM_API int tfm_device_doctor(const struct tfm_device *device, const struct tfm_doctor_sink *sink);
+/* Where backends are looked for beside the files given to tfm_registry_create, in order, and where the helper
+ * is that tries them: `source` is "TFM_PLUGIN_PATH", "package" or "helper". Paths as they were written; none
+ * needs to exist. NOMEM. */
+TFM_API enum tfm_status tfm_registry_places(void (*place)(void *context, const char *source,
+                                                          const char *path),
+                                            void *context);
+
 /* Row numbers of the usable backends in the order in which `auto` tries them: highest score first, then
  * the one found first, the reference last of equals; of each, its devices as they are listed. Fills rows
  * [max] and returns how many; probes what was not probed yet. */
@@ -92,6 +108,7 @@ TFM_API struct tfm_device *tfm_device_retain(struct tfm_device *device);
 TFM_API void tfm_device_release(struct tfm_device *device);              /* NULL is fine */
 TFM_API const char *tfm_device_backend(const struct tfm_device *device); /* "opencl" */
 TFM_API const char *tfm_device_name(const struct tfm_device *device);    /* "pthread-..." */
+TFM_API uint32_t tfm_device_index(const struct tfm_device *device);      /* in the probe's list */
 /* A named table of the backend, or NULL. */
 TFM_API const void *tfm_device_extension(const struct tfm_device *device, const char *name);
 
