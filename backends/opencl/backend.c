@@ -10,6 +10,7 @@
 #include "backends/opencl/counters.h"
 #include "backends/opencl/doctor.h"
 #include "backends/opencl/internal.h"
+#include "backends/opencl/profile.h"
 
 static const struct tfm__cl_op *const ops[TFM_OP_LIMIT] = {
 #define TFM_OP(id, NAME, stem, in_min, in_max, outputs, rows, in_place, diff, nmse, minor) \
@@ -152,6 +153,8 @@ static const void *extension(void *device, const char *name)
     };
 
     (void)device;
+    if (strcmp(name, TFM_PROFILE_EXTENSION) == 0)
+        return &tfm__cl_profile_table;
     if (strcmp(name, TFM_DOCTOR) == 0)
         return &tfm__cl_doctor;
     if (strcmp(name, TFM_OPENCL_INTEROP) == 0)

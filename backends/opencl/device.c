@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "backends/opencl/internal.h"
+#include "backends/opencl/profile.h"
 
 enum { PLATFORMS = 16, PARTS_PER_UNIT = 4 };
 
@@ -338,6 +339,8 @@ static enum tfm_status open_found(const struct tfm_host *host, const struct tfm_
         tfm__cl_close(d);
         return status;
     }
+    if (tfm__cl_trace_wanted())
+        d->trace = tfm__cl_trace_device(d);
     tell_choices(d, lent);
     *device = d;
     return TFM_STATUS_OK;
@@ -382,10 +385,20 @@ static void tell_counts(const struct tfm__cl_device *d)
     d->host->log(TFM_LOG_INFO, "opencl", text);
 }
 
+/* Nobody asked for the table: the timeline is written all the same. */
+static void write_trace(const struct tfm__cl_device *d)
+{
+    struct tfm_error err = {0};
+
+    if (d->trace && !d->told && tfm__cl_trace_write(d->host, &err) != TFM_STATUS_OK)
+        d->host->log(TFM_LOG_WARN, "opencl", err.text);
+}
+
 void tfm__cl_close(void *device)
 {
     struct tfm__cl_device *d = device;
 
+    write_trace(d);
     if (d->context)
         tell_counts(d);
     if (d->gemm_used)

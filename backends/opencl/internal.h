@@ -83,6 +83,8 @@ struct tfm__cl_device {
     int gemm_ready; /* under the lock: overrides applied and proved, kernels compiled */
     int gemm_used;  /* CLBlast was called, and may hold programs of this device */
 
+    uint32_t trace; /* TFM_PROFILE: the number of this device in the timeline; 0 = off */
+    int told;       /* its table was asked for, so the file was written */
     struct tfm__cl_choice choices[TFM__CL_CHOICES]; /* set while it is opened */
     uint32_t n_choices;
 
@@ -152,8 +154,8 @@ enum tfm_status tfm__cl_sources_gather(const struct tfm__cl_sources *sources, co
 
 /* Constants of kernels/gqa_attention.cl that the host counts with; passed to it with -D. */
 enum {
-    TFM__CL_ATTENTION_QUERIES = 24,
-    TFM__CL_ATTENTION_KEYS = 32,
+    TFM__CL_ATTENTION_QUERIES = 48,
+    TFM__CL_ATTENTION_KEYS = 64,
     TFM__CL_ATTENTION_SPLIT = 256,
 };
 
@@ -243,6 +245,7 @@ struct tfm__cl_op;
 /* What became of a node: launches [first, first + count) of its program. */
 struct tfm__cl_node {
     const struct tfm__cl_op *op;
+    const struct tfm_node *node;
     uint32_t first, count;
     uint32_t
         turned; /* linear: 1 = the node before has left the same x turned, or as integers, in the
@@ -310,6 +313,23 @@ enum tfm_status tfm__cl_phases_make(struct tfm__cl_planner *planner, struct tfm_
 /* A step with op and rows of the node's output filled in. */
 struct tfm_step tfm__cl_step(const struct tfm_node *node);
 
+/* ---- TFM_PROFILE (profile.c) ---------------------------------------------------------------------- */
+
+struct tfm__cl_exec;
+struct tfm__cl_profile;
+
+/* Properties of a queue whose launches are timed. */
+cl_command_queue_properties tfm__cl_profile_queue(const struct tfm__cl_device *device);
+/* Sets exec->profile if TFM_PROFILE asks for it; the queue is there. */
+enum tfm_status tfm__cl_profile_open(struct tfm__cl_exec *exec, struct tfm_error *err);
+void tfm__cl_profile_close(struct tfm__cl_exec *exec);
+/* Around a run; end: the queue is empty. */
+void tfm__cl_profile_begin(struct tfm__cl_exec *exec, const struct tfm_rows *rows);
+void tfm__cl_profile_end(struct tfm__cl_exec *exec);
+/* Where the event of a launch goes, while exec->profile is not NULL. May be NULL. */
+cl_event *tfm__cl_profile_launch(struct tfm__cl_exec *exec, uint32_t index, size_t parts);
+cl_event *tfm__cl_profile_gemm(struct tfm__cl_exec *exec, size_t m, size_t n, size_t k);
+
 /* ---- execs (exec.c) ------------------------------------------------------------------------------ */
 
 struct tfm__cl_few; /* few.c */
@@ -324,6 +344,7 @@ struct tfm__cl_exec {
     cl_kernel *kernels;                                  /* [n_launches] with all arguments set */
     cl_mem gemm_x, gemm_weight, gemm_product, gemm_temp; /* of the workspace, or NULL */
     struct tfm__cl_few *few;                             /* NULL = no phases */
+    struct tfm__cl_profile *profile;                     /* NULL = off */
 };
 
 enum tfm_status tfm__cl_exec_open(void *device, const struct tfm_program *program,

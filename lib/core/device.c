@@ -194,6 +194,19 @@ const void *tfm_device_extension(const struct tfm_device *device, const char *na
     return table->extension ? table->extension(device->handle, name) : NULL;
 }
 
+enum tfm_status tfm_device_profile(struct tfm_device *device,
+                                   void (*line)(void *context, const char *text), void *context,
+                                   struct tfm_error *err)
+{
+    const struct tfm_profile *profile = tfm_device_extension(device, TFM_PROFILE_EXTENSION);
+    const size_t needed = offsetof(struct tfm_profile, finish) + sizeof profile->finish;
+
+    tfm_error_clear(err);
+    if (!profile || profile->struct_size < needed || !profile->finish)
+        return TFM_STATUS_OK;
+    return profile->finish(device->handle, line, context, err);
+}
+
 const struct tfm_backend *tfm__device_table(const struct tfm_device *device)
 {
     return &device->entry->table;

@@ -112,6 +112,13 @@ TFM_API uint32_t tfm_device_index(const struct tfm_device *device);      /* in t
 /* A named table of the backend, or NULL. */
 TFM_API const void *tfm_device_extension(const struct tfm_device *device, const char *name);
 
+/* Ends what TFM_PROFILE=FILE asked the backend for: the file is written, and `line` gets each line of a table
+ * of the device's work so far. Nothing when it was not set, or the backend has no "profile-1" extension. No
+ * exec of the device may be running. IO: the file cannot be written (named, with the reason). */
+TFM_API enum tfm_status tfm_device_profile(struct tfm_device *device,
+                                           void (*line)(void *context, const char *text),
+                                           void *context, struct tfm_error *err);
+
 /* A device of the backend named `backend` on objects that the program has already, as the backend's extension
  * `extension` (struct tfm_interop in tfm/backend.h) takes them; tfm/opencl.h calls it with types. The backend
  * retains what it keeps of them. The device is never shared with another opening, and the backend is not
