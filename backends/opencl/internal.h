@@ -72,6 +72,8 @@ struct tfm__cl_device {
     cl_command_queue queue; /* for transfers and packing; an exec has its own */
     int lent;               /* 1 = the objects are the caller's; execs run on `queue` too */
     struct tfm__cl_sources *sources; /* of all kernels, as they were when the device was opened */
+    cl_mem pulse;    /* one word, to see whether the device still answers (lost.c) */
+    atomic_int lost; /* it did not, once */
     pthread_mutex_t build_lock;
     struct tfm__cl_built *built; /* under the lock: the programs so far */
     enum tfm_device_kind kind;
@@ -118,6 +120,40 @@ enum tfm_status tfm__cl_open_lent(const struct tfm_host *host, cl_platform_id pl
 void tfm__cl_close(void *device);
 void tfm__cl_caps(void *device, struct tfm_device_caps *caps);
 enum tfm_status tfm__cl_sync(void *device, struct tfm_error *err);
+
+/* ---- a device that is lost (lost.c) -------------------------------------------------------------- */
+
+enum tfm_status tfm__cl_pulse_open(struct tfm__cl_device *device, struct tfm_error *err);
+void tfm__cl_pulse_close(struct tfm__cl_device *device);
+
+/* What the table of the backend holds: the functions below of the same names, which are asked only while
+ * the device is there. After a failure it is seen whether it still is: if not, DEVICE_LOST, from here on
+ * and to everybody. */
+enum tfm_status tfm__cl_guard_alloc(void *device, size_t bytes, void **buffer,
+                                    struct tfm_error *err);
+enum tfm_status tfm__cl_guard_upload(void *device, const void *src, struct tfm_memory dst,
+                                     size_t bytes, struct tfm_error *err);
+enum tfm_status tfm__cl_guard_download(void *device, struct tfm_memory src, void *dst, size_t bytes,
+                                       struct tfm_error *err);
+enum tfm_status tfm__cl_guard_copy(void *device, struct tfm_memory src, struct tfm_memory dst,
+                                   size_t bytes, struct tfm_error *err);
+enum tfm_status tfm__cl_guard_compile(void *device, struct tfm_weights *weights,
+                                      const struct tfm_segment *segment,
+                                      const struct tfm_capacity *capacity,
+                                      struct tfm_program *program, struct tfm_error *err);
+enum tfm_status tfm__cl_guard_exec_open(void *device, const struct tfm_program *program,
+                                        const struct tfm_exec_memory *memory, void **exec,
+                                        struct tfm_error *err);
+enum tfm_status tfm__cl_guard_exec_run(void *exec, const struct tfm_rows *rows,
+                                       struct tfm_error *err);
+enum tfm_status tfm__cl_guard_sync(void *device, struct tfm_error *err);
+
+/* ---- PoCL's kernel cache (pocl_cache.c); nothing on other platforms ------------------------------- */
+
+/* Before the first program is built: removes what is damaged. */
+void tfm__cl_pocl_cache_check(const struct tfm__cl_device *device);
+/* The device is closed: notes the sums of what it has used. */
+void tfm__cl_pocl_cache_note(const struct tfm__cl_device *device);
 
 /* What the extension TFM_OPENCL_INTEROP returns (interop.c). */
 extern const struct tfm_interop tfm__cl_interop;
