@@ -23,14 +23,25 @@
 
 /* ---- x ---- */
 
+/* The largest of |a| and |b|; as bits a NaN is larger than anything else, and comes out. */
+static float tfm_int8_most(float16 a, float16 b)
+{
+    const uint16 v = max(as_uint16(fabs(a)), as_uint16(fabs(b)));
+    const uint8 w = max(v.lo, v.hi);
+    const uint4 x = max(w.lo, w.hi);
+    const uint2 y = max(x.lo, x.hi);
+    return as_float(max(y.x, y.y));
+}
+
 /* One block of one row; a NaN or an infinity makes its scale a NaN. */
 static void tfm_int8_quantize_block(__global const float *x, __global char *q, __global float *scale)
 {
     const float16 a = vload16(0, x), b = vload16(1, x);
-    const float most = tfm_max16(fmax(fabs(a), fabs(b)));
+    const float most = tfm_int8_most(a, b);
     const float factor = most > 0.0f ? 127.0f / most : 0.0f;
-    const int16 qa = convert_int16_rte(a * factor), qb = convert_int16_rte(b * factor);
-    const float e = most / 127.0f + tfm_sum16(a * 0.0f + b * 0.0f);
+    const float e = most / 127.0f + most * 0.0f;
+    const int16 qa = as_int16(tfm_round_bits(a * factor)) - as_int(TFM_ROUNDING);
+    const int16 qb = as_int16(tfm_round_bits(b * factor)) - as_int(TFM_ROUNDING);
 
     vstore16(convert_char16(qa), 0, q);
     vstore16(convert_char16(qb), 1, q);
@@ -73,7 +84,7 @@ static void tfm_int8_unpack(uint type, __global const uchar *panel, uint blocks,
         if (type == TFM_STEP_Q8_0) {
             __global const uint *from = (__global const uint *)(panel + 32);
             for (uint j = 0; j < 8; j++)
-                vstore16(vload16(j, from) ^ 0x80808080u, j, to);
+                tfm_put16_uint(vload16(j, from) ^ 0x80808080u, j, to);
             m = d * -128.0f;
             panel += TFM_PANEL_Q8_0;
         } else {
@@ -81,15 +92,15 @@ static void tfm_int8_unpack(uint type, __global const uchar *panel, uint blocks,
             __global const uint *from = (__global const uint *)(panel + (affine ? 64 : 32));
             for (uint j = 0; j < 4; j++) {
                 const uint16 q = vload16(j, from);
-                vstore16(q & 0x0f0f0f0fu, j, to);
-                vstore16((q >> 4) & 0x0f0f0f0fu, j + 4, to);
+                tfm_put16_uint(q & 0x0f0f0f0fu, j, to);
+                tfm_put16_uint((q >> 4) & 0x0f0f0f0fu, j + 4, to);
             }
             if (affine)
                 m = vload_half16(1, (__global const half *)panel);
             panel += affine ? TFM_PANEL_Q4_1 : TFM_PANEL_Q4_0;
         }
-        vstore16(d, 0, scales);
-        vstore16(m, 1, scales);
+        tfm_put16(d, 0, scales);
+        tfm_put16(m, 1, scales);
     }
 }
 
@@ -149,7 +160,7 @@ static void tfm_int8_panel(__global const uchar *quants, __global const uchar *t
             if (t >= count)
                 continue;
             if (lanes == TFM_PANEL)
-                vstore16(sums[t] + b, 0, to + (ulong)t * out);
+                tfm_put16(sums[t] + b, 0, to + (ulong)t * out);
             else
                 tfm_store_tail(sums[t] + b, (__global uchar *)(to + (ulong)t * out), 0, lanes,
                                TFM_STEP_F32);

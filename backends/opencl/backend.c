@@ -133,12 +133,24 @@ static uint64_t kernel_launches(void)
     return atomic_load(&tfm__cl_kernel_launches);
 }
 
+static uint64_t persistent_runs(void)
+{
+    return atomic_load(&tfm__cl_persistent_runs);
+}
+
+static uint64_t persistent_bails(void)
+{
+    return atomic_load(&tfm__cl_persistent_bails);
+}
+
 static const void *extension(void *device, const char *name)
 {
     static const struct tfm_opencl_counters counters = {
         .struct_size = sizeof counters,
         .sgemm_calls = sgemm_calls,
         .kernel_launches = kernel_launches,
+        .persistent_runs = persistent_runs,
+        .persistent_bails = persistent_bails,
     };
 
     if (strcmp(name, TFM_TUNE) == 0)
@@ -163,17 +175,17 @@ const struct tfm_backend tfm_backend_v1 = {
     .open = tfm__cl_open,
     .close = tfm__cl_close,
     .caps = tfm__cl_caps,
-    .alloc = tfm__cl_alloc,
+    .alloc = tfm__cl_guard_alloc,
     .free = tfm__cl_free,
-    .upload = tfm__cl_upload,
-    .download = tfm__cl_download,
-    .copy = tfm__cl_copy,
+    .upload = tfm__cl_guard_upload,
+    .download = tfm__cl_guard_download,
+    .copy = tfm__cl_guard_copy,
     .supports = supports,
-    .compile = tfm__cl_compile,
+    .compile = tfm__cl_guard_compile,
     .release = tfm__cl_release,
-    .exec_open = tfm__cl_exec_open,
-    .exec_run = tfm__cl_exec_run,
+    .exec_open = tfm__cl_guard_exec_open,
+    .exec_run = tfm__cl_guard_exec_run,
     .exec_close = tfm__cl_exec_close,
-    .sync = tfm__cl_sync,
+    .sync = tfm__cl_guard_sync,
     .extension = extension,
 };

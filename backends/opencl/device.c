@@ -335,6 +335,9 @@ static enum tfm_status open_found(const struct tfm_host *host, const struct tfm_
     if (status == TFM_STATUS_OK)
         status = lent ? retain_objects(d, lent, err) : create_objects(d, err);
     if (status == TFM_STATUS_OK)
+        status = tfm__cl_pulse_open(d, err);
+    tfm__cl_pocl_cache_check(d);
+    if (status == TFM_STATUS_OK)
         status = tfm__cl_programs_open(d, err);
     if (status == TFM_STATUS_OK)
         status = tfm__cl_int8_open(d, err);
@@ -408,12 +411,14 @@ void tfm__cl_close(void *device)
         tfm__cl_gemm_forget();
     tfm__cl_tune_close(d);
     tfm__cl_programs_close(d);
+    tfm__cl_pulse_close(d);
     if (d->queue)
         (void)clReleaseCommandQueue(d->queue);
     if (d->context)
         (void)clReleaseContext(d->context);
     if (d->lent || d->id != d->found.device)
         (void)clReleaseDevice(d->id);
+    tfm__cl_pocl_cache_note(d);
     pthread_mutex_destroy(&d->gemm_lock);
     pthread_mutex_destroy(&d->build_lock);
     d->host->free(d);

@@ -50,10 +50,17 @@ enum tfm__cl_gemm_choice { TFM__CL_GEMM_OWN, TFM__CL_GEMM_CLBLAST };
 
 enum tfm__cl_act_choice { TFM__CL_ACT_F32, TFM__CL_ACT_INT8, TFM__CL_ACT_AUTO };
 
+enum tfm__cl_persistent {
+    TFM__CL_PERSISTENT_AUTO, /* where a proof went well */
+    TFM__CL_PERSISTENT_ON,   /* without one */
+    TFM__CL_PERSISTENT_OFF,
+};
+
 struct tfm__cl_settings {
-    enum tfm__cl_gemm_choice gemm; /* TFM_OPENCL_GEMM */
-    enum tfm__cl_act_choice act;   /* TFM_ACT; AUTO is replaced when the device is open */
-    const char *int8;              /* INT8: options of kernels/int8.cl's way */
+    enum tfm__cl_gemm_choice gemm;      /* TFM_OPENCL_GEMM */
+    enum tfm__cl_act_choice act;        /* TFM_ACT; AUTO is replaced when the device is open */
+    const char *int8;                   /* INT8: options of kernels/int8.cl's way */
+    enum tfm__cl_persistent persistent; /* TFM_OPENCL_PERSISTENT */
 };
 
 /* What a file of `tfm tune` says about the device (tune.c). */
@@ -74,6 +81,8 @@ struct tfm__cl_device {
     cl_command_queue queue; /* for transfers and packing; an exec has its own */
     int lent;               /* 1 = the objects are the caller's; execs run on `queue` too */
     struct tfm__cl_sources *sources; /* of all kernels, as they were when the device was opened */
+    cl_mem pulse;    /* one word, to see whether the device still answers (lost.c) */
+    atomic_int lost; /* it did not, once */
     pthread_mutex_t build_lock;
     struct tfm__cl_built *built; /* under the lock: the programs so far */
     enum tfm_device_kind kind;
@@ -92,6 +101,11 @@ struct tfm__cl_device {
     int told;       /* its table was asked for, so the file was written */
     struct tfm__cl_choice choices[TFM__CL_CHOICES]; /* set while it is opened */
     uint32_t n_choices;
+
+    /* under the lock of persistent kernels (few.c) */
+    int few_proven;     /* 1 = a persistent kernel works here */
+    uint32_t few_parts; /* of it */
+    uint32_t few_polls; /* of a part that waits: about 100 us */
 };
 
 /* Keeps for `tfm doctor` what was chosen and why, and logs it; `what` is a constant. While a device is opened;
@@ -118,6 +132,40 @@ enum tfm_status tfm__cl_open_lent(const struct tfm_host *host, cl_platform_id pl
 void tfm__cl_close(void *device);
 void tfm__cl_caps(void *device, struct tfm_device_caps *caps);
 enum tfm_status tfm__cl_sync(void *device, struct tfm_error *err);
+
+/* ---- a device that is lost (lost.c) -------------------------------------------------------------- */
+
+enum tfm_status tfm__cl_pulse_open(struct tfm__cl_device *device, struct tfm_error *err);
+void tfm__cl_pulse_close(struct tfm__cl_device *device);
+
+/* What the table of the backend holds: the functions below of the same names, which are asked only while
+ * the device is there. After a failure it is seen whether it still is: if not, DEVICE_LOST, from here on
+ * and to everybody. */
+enum tfm_status tfm__cl_guard_alloc(void *device, size_t bytes, void **buffer,
+                                    struct tfm_error *err);
+enum tfm_status tfm__cl_guard_upload(void *device, const void *src, struct tfm_memory dst,
+                                     size_t bytes, struct tfm_error *err);
+enum tfm_status tfm__cl_guard_download(void *device, struct tfm_memory src, void *dst, size_t bytes,
+                                       struct tfm_error *err);
+enum tfm_status tfm__cl_guard_copy(void *device, struct tfm_memory src, struct tfm_memory dst,
+                                   size_t bytes, struct tfm_error *err);
+enum tfm_status tfm__cl_guard_compile(void *device, struct tfm_weights *weights,
+                                      const struct tfm_segment *segment,
+                                      const struct tfm_capacity *capacity,
+                                      struct tfm_program *program, struct tfm_error *err);
+enum tfm_status tfm__cl_guard_exec_open(void *device, const struct tfm_program *program,
+                                        const struct tfm_exec_memory *memory, void **exec,
+                                        struct tfm_error *err);
+enum tfm_status tfm__cl_guard_exec_run(void *exec, const struct tfm_rows *rows,
+                                       struct tfm_error *err);
+enum tfm_status tfm__cl_guard_sync(void *device, struct tfm_error *err);
+
+/* ---- PoCL's kernel cache (pocl_cache.c); nothing on other platforms ------------------------------- */
+
+/* Before the first program is built: removes what is damaged. */
+void tfm__cl_pocl_cache_check(const struct tfm__cl_device *device);
+/* The device is closed: notes the sums of what it has used. */
+void tfm__cl_pocl_cache_note(const struct tfm__cl_device *device);
 
 /* What the extension TFM_OPENCL_INTEROP returns (interop.c). */
 extern const struct tfm_interop tfm__cl_interop;
@@ -154,8 +202,8 @@ enum tfm_status tfm__cl_sources_gather(const struct tfm__cl_sources *sources, co
 
 /* Constants of kernels/gqa_attention.cl that the host counts with; passed to it with -D. */
 enum {
-    TFM__CL_ATTENTION_QUERIES = 24,
-    TFM__CL_ATTENTION_KEYS = 32,
+    TFM__CL_ATTENTION_QUERIES = 48,
+    TFM__CL_ATTENTION_KEYS = 64,
     TFM__CL_ATTENTION_SPLIT = 256,
 };
 
@@ -216,6 +264,8 @@ enum tfm__cl_place {
     TFM__CL_MEMORY,    /* memory[tensor] of the exec */
     TFM__CL_POOL,      /* offset in `pool` */
     TFM__CL_WORKSPACE, /* offset in the exec's workspace */
+    TFM__CL_SCRATCH,   /* of phases only, until they are laid out: what each part has for itself */
+    TFM__CL_PARTIAL,   /* ... and the splits of attention */
     TFM__CL_GEMM_X,    /* the matrices of a GEMM */
     TFM__CL_GEMM_WEIGHT,
     TFM__CL_GEMM_PRODUCT,
@@ -256,6 +306,21 @@ struct tfm__cl_gemm_sizes {
     size_t x, weight, product, temp;
 };
 
+/* What kernels/persistent.cl goes through for few rows: steps in order, the last of each phase with
+ * step.barrier = 1 (phases.c, phase_rules.c). Operands: TFM__CL_MEMORY, _POOL, _WORKSPACE. */
+struct tfm__cl_phases {
+    struct tfm__cl_launch *steps;    /* without kernels; cost of a row */
+    uint32_t n, room, count;         /* steps, 0 = there are none; phases */
+    uint32_t kinds, types;           /* bits: TFM_PHASE_* that occur, dtypes of weights */
+    uint32_t dim, share, cache_type; /* attention: d, H/G, dtype; 0 = none */
+    size_t workspace;
+    char options[200]; /* of the kernel's program */
+    char reason[200];  /* why there are none */
+};
+
+/* Most rows of a run that goes through phases; most buffers that their operands may lie in. */
+enum { TFM__CL_FEW_ROWS = 8, TFM__CL_FEW_BUFFERS = 8 };
+
 struct tfm__cl_program {
     struct tfm__cl_device *device;
     struct tfm_capacity capacity;
@@ -264,6 +329,7 @@ struct tfm__cl_program {
     uint32_t n_launches, n_nodes, room; /* room: of launches, while it is made */
     size_t workspace;                   /* alignment included */
     struct tfm__cl_gemm_sizes gemm;
+    struct tfm__cl_phases phases;
 };
 
 /* While a segment is compiled. */
@@ -290,6 +356,8 @@ enum tfm_status tfm__cl_plan_launch(struct tfm__cl_planner *planner,
                                     const struct tfm__cl_launch *launch);
 /* The workspace of the program holds at least `bytes`. */
 void tfm__cl_plan_workspace(struct tfm__cl_planner *planner, size_t bytes);
+/* The phases of the program, whose launches are planned. NOMEM only; without phases there is a reason. */
+enum tfm_status tfm__cl_phases_make(struct tfm__cl_planner *planner, struct tfm__cl_phases *phases);
 /* A step with op and rows of the node's output filled in. */
 struct tfm_step tfm__cl_step(const struct tfm_node *node);
 
@@ -312,6 +380,8 @@ cl_event *tfm__cl_profile_gemm(struct tfm__cl_exec *exec, size_t m, size_t n, si
 
 /* ---- execs (exec.c) ------------------------------------------------------------------------------ */
 
+struct tfm__cl_few; /* few.c */
+
 struct tfm__cl_exec {
     struct tfm__cl_device *device;
     const struct tfm__cl_program *program;
@@ -321,6 +391,7 @@ struct tfm__cl_exec {
     size_t staging_bytes;
     cl_kernel *kernels;                                  /* [n_launches] with all arguments set */
     cl_mem gemm_x, gemm_weight, gemm_product, gemm_temp; /* of the workspace, or NULL */
+    struct tfm__cl_few *few;                             /* NULL = no phases */
     struct tfm__cl_profile *profile;                     /* NULL = off */
 };
 
@@ -334,6 +405,36 @@ void tfm__cl_exec_close(void *exec);
 enum tfm_status tfm__cl_launch(struct tfm__cl_exec *exec, uint32_t index, uint64_t rows,
                                struct tfm_error *err);
 
+/* The memory of an operand. workspace: offset of the program's workspace in that buffer. */
+struct tfm_memory tfm__cl_resolve(const struct tfm__cl_exec *exec, const struct tfm__cl_operand *o,
+                                  const struct tfm_exec_memory *memory, size_t workspace);
+/* The step table of launches [n] in a buffer: at[], type[], and if `buffers` [n_buffers] is not NULL
+ * buffer[]. */
+enum tfm_status tfm__cl_steps_create(const struct tfm__cl_exec *exec,
+                                     const struct tfm__cl_launch *launches, uint32_t n,
+                                     const struct tfm_exec_memory *memory, size_t workspace,
+                                     const cl_mem *buffers, uint32_t n_buffers, cl_mem *steps,
+                                     struct tfm_error *err);
+/* The rows of a run as kernels read them, to `to` [.staging_bytes of the exec]. */
+void tfm__cl_rows_write(const struct tfm__cl_exec *exec, const struct tfm_rows *rows, int32_t *to);
+
+/* ---- few rows: phases, in one launch or one by one (few.c) ---------------------------------------- */
+
+/* Sets exec->few, unless the phases cannot be used; says so in the log then. */
+enum tfm_status tfm__cl_few_open(struct tfm__cl_exec *exec, const struct tfm_exec_memory *memory,
+                                 size_t workspace, struct tfm_error *err);
+enum tfm_status tfm__cl_few_run(struct tfm__cl_exec *exec, const struct tfm_rows *rows,
+                                struct tfm_error *err);
+void tfm__cl_few_close(struct tfm__cl_exec *exec);
+
+/* For tests: before the barrier behind step number `step` - 1 (0 = never) part `part` polls `polls` times
+ * before it arrives; in every run, of every exec. eager: a bail-out makes no run wait. */
+struct tfm__cl_stall {
+    atomic_int step, part, polls, eager;
+};
+extern struct tfm__cl_stall tfm__cl_stall;
+
+extern atomic_uint_fast64_t tfm__cl_persistent_runs, tfm__cl_persistent_bails;
 extern atomic_uint_fast64_t tfm__cl_sgemm_calls, tfm__cl_kernel_launches;
 
 /* ---- GEMM (gemm.c) -------------------------------------------------------------------------------- */

@@ -76,8 +76,37 @@ static enum tfm_status read_act(struct tfm__cl_device *d, struct tfm_error *err)
     return status;
 }
 
+/* ---- persistent kernels ---- */
+
+static enum tfm_status read_persistent(struct tfm__cl_device *d, struct tfm_error *err)
+{
+    static const struct choice choice = {"TFM_OPENCL_PERSISTENT", {"auto", "on", "off", NULL}};
+    static const enum tfm__cl_persistent meanings[] = {
+        TFM__CL_PERSISTENT_AUTO, TFM__CL_PERSISTENT_ON, TFM__CL_PERSISTENT_OFF};
+    size_t value;
+    const enum tfm_status status = choose(d->host, &choice, &value, err);
+
+    if (status != TFM_STATUS_OK)
+        return status;
+    d->settings.persistent = meanings[value];
+    if (d->settings.persistent == TFM__CL_PERSISTENT_ON && d->kind != TFM_DEVICE_CPU)
+        return d->host->error(err, TFM_STATUS_INVALID_ARGUMENT,
+                              "opencl: TFM_OPENCL_PERSISTENT is 'on', but %s is no CPU, and others "
+                              "do not run work-groups at the same time; use auto or off",
+                              d->name);
+    const int cpu = d->kind == TFM_DEVICE_CPU;
+    tfm__cl_choose(d, "persistent kernel", value || !cpu ? value == 1 ? "on" : "off" : "if it can",
+                   value  ? "TFM_OPENCL_PERSISTENT says so"
+                   : !cpu ? "the device is no CPU"
+                          : "a model that is opened has to show that barriers are fast");
+    return TFM_STATUS_OK;
+}
+
 enum tfm_status tfm__cl_settings_read(struct tfm__cl_device *d, struct tfm_error *err)
 {
-    const enum tfm_status status = read_gemm(d, err);
-    return status == TFM_STATUS_OK ? read_act(d, err) : status;
+    enum tfm_status status = read_gemm(d, err);
+
+    if (status == TFM_STATUS_OK)
+        status = read_act(d, err);
+    return status == TFM_STATUS_OK ? read_persistent(d, err) : status;
 }

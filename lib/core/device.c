@@ -24,6 +24,14 @@ struct tfm_device {
     char name[TFM__DEVICE_NAME];
 };
 
+/* Whoever still has a lost device keeps it and its failures; who opens it now gets a new one. */
+static int is_lost(const struct tfm_device *device)
+{
+    const struct tfm_backend *table = &device->entry->table;
+    struct tfm_error ignored = {0};
+    return table->sync && table->sync(device->handle, &ignored) == TFM_STATUS_DEVICE_LOST;
+}
+
 /* No place in the probe's list, so never found there: made of objects of the program. */
 #define WRAPPED UINT32_MAX
 
@@ -31,7 +39,7 @@ struct tfm_device {
 static struct tfm_device *find_open(const struct tfm__entry *entry, uint32_t index)
 {
     for (struct tfm_device *device = entry->devices; device; device = device->next) {
-        if (device->index == index && device->threads == tfm_threads())
+        if (device->index == index && device->threads == tfm_threads() && !is_lost(device))
             return device;
     }
     return NULL;

@@ -76,7 +76,9 @@ TFM_API const struct tfm_backend_row *tfm_registry_row(struct tfm_registry *regi
  *   strict  1 leaves out the `reference` that otherwise ends the list; -1 = $TFM_STRICT.
  * devices gets at most `max`, *n their number; each is released with tfm_device_release.
  * NOT_FOUND: no such backend or device (the text lists the choices); PLUGIN/BACKEND: it is there and
- * cannot be used (the text says why). A backend that was named is never replaced by another. */
+ * cannot be used (the text says why). A backend that was named is never replaced by another.
+ * A device that is open already is shared, unless it was lost (DEVICE_LOST from a call on it): then this
+ * opens it anew; the lost one and what was made on it can only be released. */
 TFM_API enum tfm_status tfm_devices_open(struct tfm_registry *registry, const char *spec,
                                          int strict, struct tfm_device **devices, size_t max,
                                          size_t *n, struct tfm_error *err);
