@@ -377,6 +377,9 @@ void tfm__cl_profile_end(struct tfm__cl_exec *exec);
 /* Where the event of a launch goes, while exec->profile is not NULL. May be NULL. */
 cl_event *tfm__cl_profile_launch(struct tfm__cl_exec *exec, uint32_t index, size_t parts);
 cl_event *tfm__cl_profile_gemm(struct tfm__cl_exec *exec, size_t m, size_t n, size_t k);
+/* Of one phase: steps [n]. */
+cl_event *tfm__cl_profile_phase(const struct tfm__cl_exec *exec, const struct tfm__cl_launch *steps,
+                                uint32_t n, size_t parts);
 
 /* ---- execs (exec.c) ------------------------------------------------------------------------------ */
 
