@@ -212,18 +212,18 @@ END_TEST
 /* Fault: the counter of launches stands still, so that other tests that read it prove nothing. */
 START_TEST(launches_are_counted)
 {
-    enum { WIDTH = 32 };
-    static float x[WIDTH], y[WIDTH];
+    enum { WIDTH = 32, N = TFM__CL_FEW_ROWS + 1 }; /* fewer rows are one launch */
+    static float x[N * WIDTH], y[N * WIDTH];
     struct tfm_tensor *in = input("x", WIDTH);
     struct tfm_exec *exec = NULL;
 
     tfm_graph_output(graph, tfm_op_add(graph, tfm_op_add(graph, in, in), in), "y");
-    struct tfm_plan *plan = compile(1);
+    struct tfm_plan *plan = compile(N);
     ck_assert_int_eq(tfm_exec_create(plan, &exec, NULL), TFM_STATUS_OK);
     bind(exec, "x", x, sizeof x);
     bind(exec, "y", y, sizeof y);
     const uint64_t before = kernel_launches();
-    run(exec, 1, 0, NULL);
+    run(exec, N, 0, NULL);
     ck_assert_uint_eq(kernel_launches() - before, 2);
     ck_assert_ptr_null(tfm_device_extension(devices.device[0], "opencl.counters-2"));
     tfm_exec_destroy(exec);
