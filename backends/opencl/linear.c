@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * linear: for few rows the matrix-vector kernel of the weight's type (kernels/linear.cl), for many our own
- * matrix product (kernels/linear_panels.cl) or CLBlast's (linear_gemm.c), as the device's setting says. */
+ * matrix product (kernels/linear_panels.cl) or CLBlast's (linear_gemm.c), as the device's settings say. Our
+ * own are kernels/linear_group.cl and kernels/linear_group_tile.cl in the group shape. */
 #include "backends/opencl/internal.h"
 #include "lib/core/checked.h"
 
@@ -16,6 +17,18 @@ static struct tfm__cl_kernel vector_kernel(enum tfm_dtype dtype)
 #undef TFM_DTYPE
     };
     return (struct tfm__cl_kernel){"linear.cl", "tfm_run_linear", options[dtype]};
+}
+
+/* The launches of the group shape have the operands and the options of `vector`. */
+static enum tfm_status plan_group(struct tfm__cl_planner *p, const struct tfm__cl_launch *vector,
+                                  int many)
+{
+    struct tfm__cl_launch launch = *vector;
+
+    launch.kernel.file = many ? "linear_group_tile.cl" : "linear_group.cl";
+    launch.kernel.name = many ? "tfm_run_linear_group_tile" : "tfm_run_linear_group";
+    return many ? tfm__cl_plan_group(p, &launch, TFM__CL_TILE_FLOATS, 0)
+                : tfm__cl_plan_group(p, &launch, 0, TFM__CL_LINEAR_GROUP_ROWS);
 }
 
 /* Rows from which a linear is a matrix product. */
@@ -99,12 +112,14 @@ static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *no
                                            tfm__cl_operand_of(p, node->outputs[0], TFM__CL_RAW),
                                            tfm__cl_operand_workspace(0)},
                                           (uint64_t)l.in * l.out};
-    const enum tfm_status status = tfm__cl_plan_launch(p, &vector);
+    const int grouped = p->device->settings.shape == TFM__CL_GROUP;
+    const enum tfm_status status =
+        grouped ? plan_group(p, &vector, 0) : tfm__cl_plan_launch(p, &vector);
     if (status != TFM_STATUS_OK || l.rows < many_rows(p->device))
         return status;
-    return p->device->settings.gemm == TFM__CL_GEMM_OWN
-               ? tfm__cl_linear_panels_plan(p, &vector)
-               : tfm__cl_linear_gemm_plan(p, node, &l, step);
+    if (p->device->settings.gemm == TFM__CL_GEMM_CLBLAST)
+        return tfm__cl_linear_gemm_plan(p, node, &l, step);
+    return grouped ? plan_group(p, &vector, 1) : tfm__cl_linear_panels_plan(p, &vector);
 }
 
 static enum tfm_status run(struct tfm__cl_exec *e, const struct tfm__cl_node *node,
