@@ -78,6 +78,21 @@ static ushort16 tfm_to_bf16x16(float16 value)
     return convert_ushort16(select(rounded, nan, as_uint16((bits & 0x7fffffffu) > 0x7f800000u)));
 }
 
+/* As vstore16, but one access: some compilers make four of a vstore16, and a vector that is read again soon
+ * must then wait for all of them. */
+typedef float16 tfm_float16_any __attribute__((aligned(4)));
+typedef uint16 tfm_uint16_any __attribute__((aligned(4)));
+
+static void tfm_put16(float16 value, ulong i, __global float *p)
+{
+    *(__global tfm_float16_any *)(p + 16 * i) = value;
+}
+
+static void tfm_put16_uint(uint16 value, ulong i, __global uint *p)
+{
+    *(__global tfm_uint16_any *)(p + 16 * i) = value;
+}
+
 /* Element i, or elements i..i+15, of an array of `type` at p. */
 static float tfm_load(__global const uchar *p, ulong i, uint type)
 {
@@ -114,7 +129,7 @@ static void tfm_store16(float16 value, __global uchar *p, ulong i, uint type)
     else if (type == TFM_STEP_BF16)
         vstore16(tfm_to_bf16x16(value), 0, (__global ushort *)p + i);
     else
-        vstore16(value, 0, (__global float *)p + i);
+        tfm_put16(value, 0, (__global float *)p + i);
 }
 
 /* n < 16 elements, the rest 0; and back. */
@@ -142,6 +157,26 @@ static float16 tfm_join(float8 lo, float8 hi)
     v.lo = lo;
     v.hi = hi;
     return v;
+}
+
+/* Transposes 16 x 16 floats in place: four rounds of a perfect shuffle of the 16 vectors. */
+TFM_INLINE void tfm_transpose(float16 *v)
+{
+    float16 next[16];
+
+#pragma unroll
+    for (uint round = 0; round < 4; round++) {
+#pragma unroll
+        for (uint i = 0; i < 8; i++) {
+            next[2 * i].even = v[i].lo;
+            next[2 * i].odd = v[i + 8].lo;
+            next[2 * i + 1].even = v[i].hi;
+            next[2 * i + 1].odd = v[i + 8].hi;
+        }
+#pragma unroll
+        for (uint i = 0; i < 16; i++)
+            v[i] = next[i];
+    }
 }
 
 /* Sum of the lanes, always in the same order. */

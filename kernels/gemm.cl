@@ -21,26 +21,6 @@ static uint tfm_gemm_depth(__global const struct tfm_step *s)
     return (s->width + 15) & ~15u;
 }
 
-/* Transposes 16 x 16 floats in place: four rounds of a perfect shuffle of the 16 vectors. */
-TFM_INLINE void tfm_transpose(float16 *v)
-{
-    float16 next[16];
-
-#pragma unroll
-    for (uint round = 0; round < 4; round++) {
-#pragma unroll
-        for (uint i = 0; i < 8; i++) {
-            next[2 * i].even = v[i].lo;
-            next[2 * i].odd = v[i + 8].lo;
-            next[2 * i + 1].even = v[i].hi;
-            next[2 * i + 1].odd = v[i + 8].hi;
-        }
-#pragma unroll
-        for (uint i = 0; i < 16; i++)
-            v[i] = next[i];
-    }
-}
-
 /* x [n, in] -> y [16][ld], n <= 16; what x does not reach becomes 0. */
 static void tfm_gemm_turn_edge(__global const float *x, uint in, uint n, uint k, __global float *y,
                                ulong ld)
@@ -49,7 +29,7 @@ static void tfm_gemm_turn_edge(__global const float *x, uint in, uint n, uint k,
         float lanes[16];
         for (uint i = 0; i < 16; i++)
             lanes[i] = i < n && k + j < in ? x[(ulong)i * in + k + j] : 0.0f;
-        vstore16(vload16(0, lanes), 0, y + j * ld);
+        tfm_put16(vload16(0, lanes), 0, y + j * ld);
     }
 }
 
@@ -76,7 +56,7 @@ static void tfm_gemm_turn(__global const float *x, __global float *y,
             tfm_transpose(v);
 #pragma unroll
             for (uint i = 0; i < 16; i++)
-                vstore16(v[i], 0, y + (k + i) * ld + c * 16);
+                tfm_put16(v[i], 0, y + (k + i) * ld + c * 16);
         }
     }
 }
@@ -94,7 +74,7 @@ static void tfm_gemm_unpack(__global const uchar *weight, __global float *y,
         __global float *column = y + p * TFM_PANEL;
         tfm_unpack(type, tfm_panel(type, weight, s->panel + p, in), 0, in, column, ld);
         for (uint k = in; k < tfm_gemm_depth(s); k++)
-            vstore16((float16)(0.0f), 0, column + k * ld);
+            tfm_put16((float16)(0.0f), 0, column + k * ld);
     }
 }
 
@@ -112,7 +92,7 @@ static void tfm_gemm_store(__global const float *product, __global const uchar *
         __global float *to = y + (ulong)row * s->out + first;
         for (uint i = 0; i < whole; i += 16) {
             const float16 b = type == TFM_STEP_NONE ? 0.0f : tfm_load16(bias, first + i, type);
-            vstore16(vload16(0, from + i) + b, 0, to + i);
+            tfm_put16(vload16(0, from + i) + b, 0, to + i);
         }
         for (uint i = whole; i < columns; i++)
             to[i] = from[i] + (type == TFM_STEP_NONE ? 0.0f : tfm_load(bias, first + i, type));

@@ -90,7 +90,7 @@ static int tfm_attention_open(struct tfm_attention *a, uint unit, __global const
             a->head[j] = head;
             tfm_attention_fetch((__global const uchar *)q, at, 0, TFM_STEP_F32, 1, d, a->wide, to);
             for (uint i = 0; i < a->wide; i += 16)
-                vstore16(vload16(0, to + i) * s->scale, 0, to + i);
+                tfm_put16(vload16(0, to + i) * s->scale, 0, to + i);
         }
         *first_row = begin;
         return (int)first;
@@ -156,7 +156,7 @@ static void tfm_attention_attend(struct tfm_attention *a, __global const float *
             a->all_mass[j] = 0.0f;
         }
         for (uint i = 0; i < a->n * a->wide; i += 16)
-            vstore16((float16)(0.0f), 0, a->total + i);
+            tfm_put16((float16)(0.0f), 0, a->total + i);
         for (; cell < end; cell += TFM_ATTENTION_SPLIT) {
             tfm_attention_split(a, cell, min(end, cell + TFM_ATTENTION_SPLIT), s);
             for (uint j = 0; j < a->n && !s->split; j++)

@@ -28,7 +28,7 @@ static void tfm_attention_merge(float most, float mass, __global const float *su
     const float old = exp(*all_most - base), new = exp(most - base);
 
     for (uint i = 0; i < wide; i += 16)
-        vstore16(fma(vload16(0, total + i), (float16)(old), vload16(0, sum + i) * new), 0,
+        tfm_put16(fma(vload16(0, total + i), (float16)(old), vload16(0, sum + i) * new), 0,
                  total + i);
     *all_mass = fma(*all_mass, old, mass * new);
     *all_most = now;
@@ -41,7 +41,7 @@ static void tfm_attention_finish(__global const float *total, float mass, __glob
     uint i = 0;
 
     for (; i + 16 <= d; i += 16)
-        vstore16(vload16(0, total + i) * factor, 0, y + i);
+        tfm_put16(vload16(0, total + i) * factor, 0, y + i);
     for (; i < d; i++)
         y[i] = total[i] * factor;
 }
@@ -53,7 +53,7 @@ static void tfm_attention_keep(const struct tfm_attention *a, uint j, ulong plac
     __global float *to = partial + (place * s->splits + split) * (a->wide + 16);
 
     for (uint i = 0; i < a->wide; i += 16)
-        vstore16(vload16(0, a->sum + j * a->wide + i), 0, to + i);
+        tfm_put16(vload16(0, a->sum + j * a->wide + i), 0, to + i);
     to[a->wide] = a->most[j];
     to[a->wide + 1] = a->mass[j];
 }
@@ -80,7 +80,7 @@ static void tfm_attention_merge_splits(__global const float *partial, __global f
                            s);
         float most = -INFINITY, mass = 0.0f;
         for (uint i = 0; i < wide; i += 16)
-            vstore16((float16)(0.0f), 0, total + i);
+            tfm_put16((float16)(0.0f), 0, total + i);
         const uint last = min(s->splits - 1, (a.end[0] - 1) / TFM_ATTENTION_SPLIT);
         for (uint split = a.begin[0] / TFM_ATTENTION_SPLIT; split <= last; split++) {
             __global const float *from = partial + ((ulong)h * s->splits + split) * (wide + 16);

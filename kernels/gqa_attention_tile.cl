@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: MIT
  * The inner part of gqa_attention: one unit of queries against one tile of cells, online softmax in
  * float. gqa_attention.cl has the formula and the whole picture.
- *   q, sum, total [QUERIES][wide], k, v [KEYS][wide], p [QUERIES][KEYS], in the workspace of a part
+ *   q, sum, total [QUERIES][wide], k [wide][KEYS], v [KEYS][wide], p [QUERIES][KEYS], in the workspace
+ *   of a part
  *
- * Work map: all of it belongs to one part. Scores of 16 keys are made at a time, the lanes of their
- * products summed by tfm_sums for all keys together. A vector of V is loaded once for up to four
- * queries that see the same cells. Each query sums over its cells from left to right. */
+ * Work map: all of it belongs to one part. Keys are turned into columns as they are converted, so that
+ * lane = key: scores of 8 queries times 32 keys are 16 sums in vectors, and no lanes are added up. A
+ * vector of V is loaded once for up to four queries that see the same cells. Each query sums over its
+ * cells from left to right. */
 #ifndef TFM_COMMON_CL
 #include "common.cl"
 #endif
 #define TFM_ATTENTION_TILE_CL
 
 #ifndef TFM_ATTENTION_QUERIES
-#define TFM_ATTENTION_QUERIES 24
+#define TFM_ATTENTION_QUERIES 48
 #endif
 #ifndef TFM_ATTENTION_KEYS
-#define TFM_ATTENTION_KEYS 32
+#define TFM_ATTENTION_KEYS 64
 #endif
 #ifndef TFM_ATTENTION_SPLIT
 #define TFM_ATTENTION_SPLIT 256
@@ -39,7 +41,7 @@ struct tfm_attention {
     __global const uchar *k_cache, *v_cache;
     __global float *q;           /* [QUERIES][wide], times scale */
     __global float *sum, *total; /* [QUERIES][wide], of a split and of the splits so far */
-    __global float *k, *v;       /* [KEYS][wide] */
+    __global float *k, *v;       /* [wide][KEYS], [KEYS][wide] */
     __global float *p;           /* [QUERIES][KEYS] */
     float most[TFM_ATTENTION_QUERIES], mass[TFM_ATTENTION_QUERIES]; /* max and sum of exp, split */
     float all_most[TFM_ATTENTION_QUERIES], all_mass[TFM_ATTENTION_QUERIES]; /* ... so far */
@@ -81,12 +83,12 @@ TFM_INLINE void tfm_attention_columns(__global const uchar *from, ulong at, ulon
 {
     for (uint i = 0; i + 16 <= d; i += 16) {
         for (uint j = 0; j < n; j++)
-            vstore16(tfm_load16(from, at + j * stride + i, type), 0, to + j * wide + i);
+            tfm_put16(tfm_load16(from, at + j * stride + i, type), 0, to + j * wide + i);
     }
     if (d % 16 != 0) {
         const uint whole = d & ~15u;
         for (uint j = 0; j < n; j++)
-            vstore16(tfm_load_tail(from, at + j * stride + whole, d - whole, type), 0,
+            tfm_put16(tfm_load_tail(from, at + j * stride + whole, d - whole, type), 0,
                      to + j * wide + whole);
     }
 }
@@ -100,38 +102,59 @@ static void tfm_attention_fetch(__global const uchar *from, ulong at, ulong stri
         tfm_attention_columns(from, at, stride, TFM_STEP_F32, n, d, wide, to);
 }
 
-/* Lane i of the result is the sum of the lanes of v[i], by neighbours: 15 times two shuffles and an
- * addition for 16 sums. */
-TFM_INLINE float16 tfm_sums(const float16 *v)
+/* n keys as columns: to [wide][KEYS]. Up to the next 32 the last one is repeated. */
+TFM_INLINE void tfm_attention_turn(__global const uchar *from, ulong at, ulong stride,
+                                   const uint type, uint n, uint d, uint wide, __global float *to)
 {
-    float16 a[8], b[4];
-
+    for (uint key = 0; key < ((n + 31) & ~31u); key += 16) {
+        for (uint i = 0; i < wide; i += 16) {
+            float16 v[16];
 #pragma unroll
-    for (uint i = 0; i < 8; i++)
-        a[i] = tfm_join(v[2 * i].even + v[2 * i].odd, v[2 * i + 1].even + v[2 * i + 1].odd);
+            for (uint j = 0; j < 16; j++) {
+                const ulong element = at + min(key + j, n - 1) * stride + i;
+                v[j] = i + 16 <= d ? tfm_load16(from, element, type)
+                                   : tfm_load_tail(from, element, d - i, type);
+            }
+            tfm_transpose(v);
 #pragma unroll
-    for (uint i = 0; i < 4; i++)
-        b[i] = tfm_join(a[2 * i].even + a[2 * i].odd, a[2 * i + 1].even + a[2 * i + 1].odd);
-    const float16 c = tfm_join(b[0].even + b[0].odd, b[1].even + b[1].odd);
-    const float16 d = tfm_join(b[2].even + b[2].odd, b[3].even + b[3].odd);
-    return tfm_join(c.even + c.odd, d.even + d.odd);
+            for (uint j = 0; j < 16; j++)
+                tfm_put16(v[j], 0, to + (i + j) * TFM_ATTENTION_KEYS + key);
+        }
+    }
 }
 
-/* q . k for 16 keys in a row. */
-static float16 tfm_attention_scores(__global const float *q, __global const float *k, uint wide)
+/* q . k of `count` queries from j on (those past the last repeat it) for cells [first, end) of the tile,
+ * end rounded up to 32s; each product is summed over d from left to right. */
+TFM_INLINE void tfm_attention_scores(const struct tfm_attention *a, uint j, const uint count,
+                                     uint first, uint end)
 {
-    float16 products[16];
+    __global const float *q[8];
 
 #pragma unroll
-    for (uint j = 0; j < 16; j++)
-        products[j] = 0.0f;
-    for (uint i = 0; i < wide; i += 16) {
-        const float16 part = vload16(0, q + i);
+    for (uint c = 0; c < count; c++)
+        q[c] = a->q + min(j + c, a->n - 1) * a->wide;
+    for (uint cell = first & ~31u; cell < end; cell += 32) {
+        __global const float *k = a->k + cell;
+        float16 low[8], high[8];
 #pragma unroll
-        for (uint j = 0; j < 16; j++)
-            products[j] = fma(part, vload16(0, k + j * wide + i), products[j]);
+        for (uint c = 0; c < count; c++)
+            low[c] = high[c] = 0.0f;
+        for (uint i = 0; i < a->wide; i++, k += TFM_ATTENTION_KEYS) {
+            const float16 k0 = vload16(0, k), k1 = vload16(1, k);
+#pragma unroll
+            for (uint c = 0; c < count; c++) {
+                const float16 part = q[c][i];
+                low[c] = fma(part, k0, low[c]);
+                high[c] = fma(part, k1, high[c]);
+            }
+        }
+#pragma unroll
+        for (uint c = 0; c < count; c++) {
+            __global float *to = a->p + min(j + c, a->n - 1) * TFM_ATTENTION_KEYS + cell;
+            tfm_put16(low[c], 0, to);
+            tfm_put16(high[c], 1, to);
+        }
     }
-    return tfm_sums(products);
 }
 
 /* Soft cap and relative bias of query j for 16 cells from `cell` on. */
@@ -152,7 +175,7 @@ static float16 tfm_attention_adjust(const struct tfm_attention *a, uint j, uint 
     return score;
 }
 
-/* Probabilities (not yet divided) of query j over cells [skip, seen) of the tile that begins at
+/* From the scores the probabilities (not yet divided) of query j over cells [skip, seen) of the tile that begins at
  * `cell`; returns the factor that earlier sums of this split shrink by. */
 static float tfm_attention_softmax(struct tfm_attention *a, uint j, uint skip, uint seen, uint cell,
                                    __global const struct tfm_step *s)
@@ -162,13 +185,13 @@ static float tfm_attention_softmax(struct tfm_attention *a, uint j, uint skip, u
     float16 most = -INFINITY, mass = 0.0f;
 
     for (uint i = skip & ~15u; i < seen; i += 16) {
-        float16 score = tfm_attention_scores(a->q + j * a->wide, a->k + i * a->wide, a->wide);
+        float16 score = vload16(0, p + i);
         if (TFM_ATTENTION_GENERAL) {
             score = tfm_attention_adjust(a, j, cell + i, score, s);
             score = select(score, (float16)(-INFINITY), lane < (float16)((float)skip - (float)i));
         }
         score = select(score, (float16)(-INFINITY), lane >= (float16)((float)(seen - i)));
-        vstore16(score, 0, p + i);
+        tfm_put16(score, 0, p + i);
         most = fmax(most, score);
     }
     const float before = a->most[j], now = fmax(before, tfm_max16(most));
@@ -176,7 +199,7 @@ static float tfm_attention_softmax(struct tfm_attention *a, uint j, uint skip, u
 
     for (uint i = skip & ~15u; i < seen; i += 16) {
         const float16 weight = exp(vload16(0, p + i) - base);
-        vstore16(weight, 0, p + i);
+        tfm_put16(weight, 0, p + i);
         mass += weight;
     }
     const float shrink = exp(before - base);
@@ -216,7 +239,7 @@ TFM_INLINE void tfm_attention_block(struct tfm_attention *a, uint j, const uint 
     for (uint c = 0; c < count; c++) {
 #pragma unroll
         for (uint b = 0; b < vectors; b++)
-            vstore16(s[c][b], b, sum + c * wide);
+            tfm_put16(s[c][b], b, sum + c * wide);
     }
 }
 
@@ -237,17 +260,27 @@ static void tfm_attention_tile(struct tfm_attention *a, uint cell, uint n,
 {
     const uint d = s->head_dim, stride = s->kv_heads * d;
     const ulong at = a->origin + (ulong)cell * stride + a->group * d;
-    const uint whole = (n + 15) & ~15u;
     float shrink[TFM_ATTENTION_QUERIES];
     uint skip[TFM_ATTENTION_QUERIES], seen[TFM_ATTENTION_QUERIES];
 
-    tfm_attention_fetch(a->k_cache, at, stride, s->type[2], n, d, a->wide, a->k);
-    tfm_attention_fetch(a->v_cache, at, stride, s->type[3], n, d, a->wide, a->v);
-    for (uint i = n * a->wide; i < whole * a->wide; i += 16)
-        vstore16((float16)(0.0f), 0, a->k + i);
+    if (s->type[TFM_ATTENTION_K] == TFM_STEP_F16)
+        tfm_attention_turn(a->k_cache, at, stride, TFM_STEP_F16, n, d, a->wide, a->k);
+    else
+        tfm_attention_turn(a->k_cache, at, stride, TFM_STEP_F32, n, d, a->wide, a->k);
+    tfm_attention_fetch(a->v_cache, at, stride, s->type[TFM_ATTENTION_V], n, d, a->wide, a->v);
     for (uint j = 0; j < a->n; j++) {
         seen[j] = a->end[j] < cell ? 0 : min(a->end[j] - cell, n);
         skip[j] = TFM_ATTENTION_GENERAL && a->begin[j] > cell ? a->begin[j] - cell : 0;
+    }
+    /* seen and skip only grow from query to query */
+    for (uint j = 0; j < a->n; j += 8) {
+        const uint last = min(j + 8, a->n) - 1;
+        if (last - j < 4)
+            tfm_attention_scores(a, j, 4, skip[j], seen[last]);
+        else
+            tfm_attention_scores(a, j, 8, skip[j], seen[last]);
+    }
+    for (uint j = 0; j < a->n; j++) {
         if (seen[j] > skip[j])
             shrink[j] = tfm_attention_softmax(a, j, skip[j], seen[j], cell, s);
     }
@@ -278,7 +311,7 @@ static void tfm_attention_split(struct tfm_attention *a, uint first, uint end,
         a->mass[j] = 0.0f;
     }
     for (uint i = 0; i < a->n * a->wide; i += 16)
-        vstore16((float16)(0.0f), 0, a->sum + i);
+        tfm_put16((float16)(0.0f), 0, a->sum + i);
     if (TFM_ATTENTION_GENERAL) /* whole tiles before the window of the first query */
         first = max(first, a->begin[0] / TFM_ATTENTION_KEYS * TFM_ATTENTION_KEYS);
     for (uint cell = first; cell < end; cell += TFM_ATTENTION_KEYS)

@@ -50,7 +50,7 @@ static float16 tfm_panels_take(__global const uchar *from, ulong at, uint lanes,
 static void tfm_panels_put(float16 v, __global float *to, uint lanes)
 {
     if (lanes >= 16)
-        vstore16(v, 0, to);
+        tfm_put16(v, 0, to);
     else
         tfm_store_tail(v, (__global uchar *)to, 0, lanes, TFM_STEP_F32);
 }
@@ -101,7 +101,7 @@ static void tfm_panels_pair(__global const float *x, __global const uchar *weigh
         for (uint i = 0; i < 2; i++) {
             if (i * TFM_PANEL >= columns) { /* an odd number of panels */
                 for (uint j = 0; j < depth; j++)
-                    vstore16((float16)(0.0f), 2 * j + i, tile);
+                    tfm_put16((float16)(0.0f), 2 * j + i, tile);
                 continue;
             }
             tfm_unpack(type, tfm_panel(type, weight, 2 * pair + i, in), k, depth,

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: MIT
- * scale: y = factor * x
+ * scale: y = factor * x, or softcap * tanh(factor * x / softcap) when softcap > 0
  *   x, y [N, width], each F32, F16 or BF16; computed in float, rounded once
  *
  * Work map: as in add.cl. y may be x. */
-#ifndef TFM_COMMON_CL
-#include "common.cl"
+#ifndef TFM_GATES_CL
+#include "gates.cl"
 #endif
+
+static float16 tfm_scale_of(float16 x, __global const struct tfm_step *s)
+{
+    const float16 y = x * s->scale;
+    return s->softcap > 0.0f ? s->softcap * tfm_tanh(y / s->softcap) : y;
+}
 
 static void tfm_scale(__global const uchar *x, __global uchar *y, __global const struct tfm_step *s,
                       __global const int *rows, uint part, uint parts)
@@ -15,11 +21,11 @@ static void tfm_scale(__global const uchar *x, __global uchar *y, __global const
     const ulong end = tfm_share(vectors, part + 1, parts);
 
     for (ulong v = tfm_share(vectors, part, parts); v < end; v++)
-        tfm_store16(tfm_load16(x, v * 16, s->type[0]) * s->scale, y, v * 16, s->type[1]);
+        tfm_store16(tfm_scale_of(tfm_load16(x, v * 16, s->type[0]), s), y, v * 16, s->type[1]);
     if (part + 1 == parts && n % 16 != 0) {
         const uint left = (uint)(n % 16);
-        tfm_store_tail(tfm_load_tail(x, vectors * 16, left, s->type[0]) * s->scale, y, vectors * 16,
-                       left, s->type[1]);
+        tfm_store_tail(tfm_scale_of(tfm_load_tail(x, vectors * 16, left, s->type[0]), s), y,
+                       vectors * 16, left, s->type[1]);
     }
 }
 

@@ -39,8 +39,8 @@ static void tfm_unpack_q4(__global const uchar *panel, int affine, uint depth, _
                 const float16 low = convert_float16(as_int16((q >> (8 * i)) & 15u));
                 const float16 high = convert_float16(as_int16((q >> (8 * i + 4)) & 15u));
                 const ulong at = k + 4 * j + i;
-                vstore16(fma(low, d, m), 0, y + at * ld);
-                vstore16(fma(high, d, m), 0, y + (at + 16) * ld);
+                tfm_put16(fma(low, d, m), 0, y + at * ld);
+                tfm_put16(fma(high, d, m), 0, y + (at + 16) * ld);
             }
         }
     }
@@ -54,7 +54,7 @@ static void tfm_unpack_q8(__global const uchar *panel, uint depth, __global floa
         for (uint j = 0; j < 8; j++) {
             const int16 q = vload16(j, quants);
             for (uint i = 0; i < 4; i++)
-                vstore16(convert_float16((q << (24 - 8 * i)) >> 24) * d, 0,
+                tfm_put16(convert_float16((q << (24 - 8 * i)) >> 24) * d, 0,
                          y + (ulong)(k + 4 * j + i) * ld);
         }
     }
@@ -70,5 +70,5 @@ static void tfm_unpack(uint type, __global const uchar *panel, uint k, uint dept
         tfm_unpack_q8(panel, depth, y, ld);
     else
         for (uint i = 0; i < depth; i++)
-            vstore16(tfm_load16(panel, (ulong)i * TFM_PANEL, type), 0, y + i * ld);
+            tfm_put16(tfm_load16(panel, (ulong)i * TFM_PANEL, type), 0, y + i * ld);
 }

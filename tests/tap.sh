@@ -33,7 +33,9 @@ if grep -q '^1\.\.[0-9]' "$work/out"; then
 fi
 sed 's/^/# /' "$work/out"
 echo "1..1"
-if test $status -eq 0; then
+if grep -q -E '(^|[^a-z])(not )?ok [0-9]+ - ' "$work/out"; then
+    echo "not ok 1 - $name (it has cases and no plan: it ended early, or a line was cut)"
+elif test $status -eq 0; then
     echo "ok 1 - $name"
 else
     echo "not ok 1 - $name (exit code $status)"

@@ -10,6 +10,7 @@
 #include "backends/opencl/counters.h"
 #include "backends/opencl/doctor.h"
 #include "backends/opencl/internal.h"
+#include "backends/opencl/profile.h"
 
 static const struct tfm__cl_op *const ops[TFM_OP_LIMIT] = {
 #define TFM_OP(id, NAME, stem, in_min, in_max, outputs, rows, in_place, diff, nmse, minor) \
@@ -140,6 +141,8 @@ static const void *extension(void *device, const char *name)
     };
 
     (void)device;
+    if (strcmp(name, TFM_PROFILE_EXTENSION) == 0)
+        return &tfm__cl_profile_table;
     if (strcmp(name, TFM_DOCTOR) == 0)
         return &tfm__cl_doctor;
     if (strcmp(name, TFM_OPENCL_INTEROP) == 0)
@@ -158,17 +161,17 @@ const struct tfm_backend tfm_backend_v1 = {
     .open = tfm__cl_open,
     .close = tfm__cl_close,
     .caps = tfm__cl_caps,
-    .alloc = tfm__cl_alloc,
+    .alloc = tfm__cl_guard_alloc,
     .free = tfm__cl_free,
-    .upload = tfm__cl_upload,
-    .download = tfm__cl_download,
-    .copy = tfm__cl_copy,
+    .upload = tfm__cl_guard_upload,
+    .download = tfm__cl_guard_download,
+    .copy = tfm__cl_guard_copy,
     .supports = supports,
-    .compile = tfm__cl_compile,
+    .compile = tfm__cl_guard_compile,
     .release = tfm__cl_release,
-    .exec_open = tfm__cl_exec_open,
-    .exec_run = tfm__cl_exec_run,
+    .exec_open = tfm__cl_guard_exec_open,
+    .exec_run = tfm__cl_guard_exec_run,
     .exec_close = tfm__cl_exec_close,
-    .sync = tfm__cl_sync,
+    .sync = tfm__cl_guard_sync,
     .extension = extension,
 };

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "backends/opencl/internal.h"
+#include "backends/opencl/profile.h"
 
 enum { PLATFORMS = 16, PARTS_PER_UNIT = 4 };
 
@@ -331,11 +332,18 @@ static enum tfm_status open_found(const struct tfm_host *host, const struct tfm_
     if (status == TFM_STATUS_OK)
         status = lent ? retain_objects(d, lent, err) : create_objects(d, err);
     if (status == TFM_STATUS_OK)
+        status = tfm__cl_pulse_open(d, err);
+    tfm__cl_pocl_cache_check(d);
+    if (status == TFM_STATUS_OK)
         status = tfm__cl_programs_open(d, err);
+    if (status == TFM_STATUS_OK)
+        status = tfm__cl_int8_open(d, err);
     if (status != TFM_STATUS_OK) {
         tfm__cl_close(d);
         return status;
     }
+    if (tfm__cl_trace_wanted())
+        d->trace = tfm__cl_trace_device(d);
     tell_choices(d, lent);
     *device = d;
     return TFM_STATUS_OK;
@@ -380,21 +388,33 @@ static void tell_counts(const struct tfm__cl_device *d)
     d->host->log(TFM_LOG_INFO, "opencl", text);
 }
 
+/* Nobody asked for the table: the timeline is written all the same. */
+static void write_trace(const struct tfm__cl_device *d)
+{
+    struct tfm_error err = {0};
+
+    if (d->trace && !d->told && tfm__cl_trace_write(d->host, &err) != TFM_STATUS_OK)
+        d->host->log(TFM_LOG_WARN, "opencl", err.text);
+}
+
 void tfm__cl_close(void *device)
 {
     struct tfm__cl_device *d = device;
 
+    write_trace(d);
     if (d->context)
         tell_counts(d);
     if (d->gemm_used)
         tfm__cl_gemm_forget();
     tfm__cl_programs_close(d);
+    tfm__cl_pulse_close(d);
     if (d->queue)
         (void)clReleaseCommandQueue(d->queue);
     if (d->context)
         (void)clReleaseContext(d->context);
     if (d->lent || d->id != d->found.device)
         (void)clReleaseDevice(d->id);
+    tfm__cl_pocl_cache_note(d);
     pthread_mutex_destroy(&d->gemm_lock);
     pthread_mutex_destroy(&d->build_lock);
     d->host->free(d);

@@ -23,6 +23,7 @@ enum tfm_status tfm__cl_elementwise_plan(struct tfm__cl_planner *p, const struct
     launch.operands[launch.n_operands++] = tfm__cl_operand_of(p, node->outputs[0], TFM__CL_RAW);
     launch.step.width = (uint32_t)tfm_tensor_row_elements(node->outputs[0]);
     launch.step.scale = (float)node->attrs.factor;
+    launch.step.softcap = (float)node->attrs.softcap;
     launch.step.tanh_form = (uint32_t)node->attrs.tanh_form;
     launch.cost = (uint64_t)launch.step.width * cost;
     return tfm__cl_plan_launch(p, &launch);

@@ -155,7 +155,7 @@ static enum tfm_status take_queue(struct tfm__cl_exec *e, struct tfm_error *err)
     cl_int code = CL_SUCCESS;
 
     if (!d->lent) {
-        e->queue = clCreateCommandQueue(d->context, d->id, 0, &code);
+        e->queue = clCreateCommandQueue(d->context, d->id, tfm__cl_profile_queue(d), &code);
         return code == CL_SUCCESS ? TFM_STATUS_OK
                                   : tfm__cl_fail(d->host, err, "clCreateCommandQueue", code);
     }
@@ -198,6 +198,8 @@ enum tfm_status tfm__cl_exec_open(void *device, const struct tfm_program *progra
         status = create_rows(e, err);
     for (uint32_t i = 0; i < p->n_launches && status == TFM_STATUS_OK; i++)
         status = create_kernel(e, i, memory, err);
+    if (status == TFM_STATUS_OK)
+        status = tfm__cl_profile_open(e, err);
     if (status != TFM_STATUS_OK) {
         tfm__cl_exec_close(e);
         return status;
@@ -212,6 +214,7 @@ void tfm__cl_exec_close(void *exec)
     const cl_mem memory[] = {e->steps,       e->rows,         e->gemm_x,
                              e->gemm_weight, e->gemm_product, e->gemm_temp};
 
+    tfm__cl_profile_close(e);
     for (uint32_t i = 0; e->kernels && i < e->program->n_launches; i++) {
         if (e->kernels[i])
             (void)clReleaseKernel(e->kernels[i]);
@@ -267,8 +270,9 @@ enum tfm_status tfm__cl_launch(struct tfm__cl_exec *e, uint32_t index, uint64_t 
                          : wanted < e->device->parts ? (size_t)wanted
                                                      : e->device->parts;
     const size_t local = group ? group : 1, global = parts * local;
+    cl_event *event = e->profile ? tfm__cl_profile_launch(e, index, parts) : NULL;
     const cl_int code = clEnqueueNDRangeKernel(e->queue, e->kernels[index], 1, NULL, &global,
-                                               &local, 0, NULL, NULL);
+                                               &local, 0, NULL, event);
 
     if (code != CL_SUCCESS)
         return tfm__cl_fail_kernel(e->device->host, err, "clEnqueueNDRangeKernel",
@@ -297,10 +301,12 @@ enum tfm_status tfm__cl_exec_run(void *exec, const struct tfm_rows *rows, struct
     struct tfm__cl_exec *e = exec;
     enum tfm_status status = upload_rows(e, rows, err);
 
+    tfm__cl_profile_begin(e, rows);
     for (uint32_t i = 0; i < e->program->n_nodes && status == TFM_STATUS_OK; i++)
         status = run_node(e, &e->program->nodes[i], rows, err);
     /* also after a failure: nothing of this run may be under way when the caller goes on */
     const cl_int code = clFinish(e->queue);
+    tfm__cl_profile_end(e);
     if (status == TFM_STATUS_OK && code != CL_SUCCESS)
         status = tfm__cl_fail(e->device->host, err, "clFinish", code);
     return status;

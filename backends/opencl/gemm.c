@@ -33,13 +33,13 @@ static enum tfm_status fail(const struct tfm_host *host, struct tfm_error *err, 
 }
 
 static CLBlastStatusCode sgemm(cl_command_queue *queue, cl_mem x, cl_mem weight, cl_mem product,
-                               cl_mem temp, size_t m, size_t n, size_t k)
+                               cl_mem temp, size_t m, size_t n, size_t k, cl_event *event)
 {
     /* column-major with leading dimension m: weight [k][m] needs no transposing, x [k][n] is what
      * CLBlast turns the other operand into anyway */
     return CLBlastSgemmWithTempBuffer(CLBlastLayoutColMajor, CLBlastTransposeNo,
                                       CLBlastTransposeYes, m, n, k, 1.0f, weight, 0, m, x, 0, n,
-                                      0.0f, product, 0, m, queue, NULL, temp);
+                                      0.0f, product, 0, m, queue, event, temp);
 }
 
 enum tfm_status tfm__cl_gemm_temp(struct tfm__cl_device *d, size_t m, size_t n, size_t k,
@@ -117,7 +117,7 @@ static enum tfm_status proof_run(struct tfm__cl_device *d, struct proof *p, int 
         return tfm__cl_fail(d->host, err, "clCreateBuffer for a GEMM", code);
     cl_command_queue queue = d->queue;
     const CLBlastStatusCode blas = sgemm(&queue, p->buffers[0], p->buffers[1], p->buffers[2],
-                                         p->buffers[3], PROOF_M, PROOF_N, PROOF_K);
+                                         p->buffers[3], PROOF_M, PROOF_N, PROOF_K, NULL);
     if (blas != CLBlastSuccess)
         return fail(d->host, err, "CLBlastSgemm", blas);
     code = clEnqueueReadBuffer(d->queue, p->buffers[2], CL_TRUE, 0, sizeof p->product, p->product,
@@ -235,8 +235,9 @@ void tfm__cl_gemm_forget(void)
 enum tfm_status tfm__cl_gemm(struct tfm__cl_exec *e, size_t m, size_t n, size_t k,
                              struct tfm_error *err)
 {
+    cl_event *event = e->profile ? tfm__cl_profile_gemm(e, m, n, k) : NULL;
     const CLBlastStatusCode code =
-        sgemm(&e->queue, e->gemm_x, e->gemm_weight, e->gemm_product, e->gemm_temp, m, n, k);
+        sgemm(&e->queue, e->gemm_x, e->gemm_weight, e->gemm_product, e->gemm_temp, m, n, k, event);
 
     if (code != CLBlastSuccess)
         return fail(e->device->host, err, "CLBlastSgemm", code);

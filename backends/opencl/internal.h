@@ -48,12 +48,16 @@ enum { TFM__CL_CHOICES = 12 };
 /* What the environment asks for, read when a device is opened. */
 enum tfm__cl_gemm_choice { TFM__CL_GEMM_OWN, TFM__CL_GEMM_CLBLAST };
 
+enum tfm__cl_act_choice { TFM__CL_ACT_F32, TFM__CL_ACT_INT8, TFM__CL_ACT_AUTO };
+
 /* How the kernels that sum over a row are written: for processors that want wide vectors, or for those
  * that want many work-items that share local memory. */
 enum tfm__cl_shape { TFM__CL_WIDE, TFM__CL_GROUP };
 
 struct tfm__cl_settings {
     enum tfm__cl_gemm_choice gemm; /* TFM_OPENCL_GEMM */
+    enum tfm__cl_act_choice act;   /* TFM_ACT; AUTO is replaced when the device is open */
+    const char *int8;              /* INT8: options of kernels/int8.cl's way */
     enum tfm__cl_shape shape;      /* TFM_OPENCL_SHAPE */
     uint32_t group;                /* work-items of a group at most, a power of two */
 };
@@ -67,6 +71,8 @@ struct tfm__cl_device {
     cl_command_queue queue; /* for transfers and packing; an exec has its own */
     int lent;               /* 1 = the objects are the caller's; execs run on `queue` too */
     struct tfm__cl_sources *sources; /* of all kernels, as they were when the device was opened */
+    cl_mem pulse;    /* one word, to see whether the device still answers (lost.c) */
+    atomic_int lost; /* it did not, once */
     pthread_mutex_t build_lock;
     struct tfm__cl_built *built; /* under the lock: the programs so far */
     enum tfm_device_kind kind;
@@ -78,6 +84,8 @@ struct tfm__cl_device {
     int gemm_ready; /* under the lock: overrides applied and proved, kernels compiled */
     int gemm_used;  /* CLBlast was called, and may hold programs of this device */
 
+    uint32_t trace; /* TFM_PROFILE: the number of this device in the timeline; 0 = off */
+    int told;       /* its table was asked for, so the file was written */
     struct tfm__cl_choice choices[TFM__CL_CHOICES]; /* set while it is opened */
     uint32_t n_choices;
 };
@@ -106,6 +114,40 @@ enum tfm_status tfm__cl_open_lent(const struct tfm_host *host, cl_platform_id pl
 void tfm__cl_close(void *device);
 void tfm__cl_caps(void *device, struct tfm_device_caps *caps);
 enum tfm_status tfm__cl_sync(void *device, struct tfm_error *err);
+
+/* ---- a device that is lost (lost.c) -------------------------------------------------------------- */
+
+enum tfm_status tfm__cl_pulse_open(struct tfm__cl_device *device, struct tfm_error *err);
+void tfm__cl_pulse_close(struct tfm__cl_device *device);
+
+/* What the table of the backend holds: the functions below of the same names, which are asked only while
+ * the device is there. After a failure it is seen whether it still is: if not, DEVICE_LOST, from here on
+ * and to everybody. */
+enum tfm_status tfm__cl_guard_alloc(void *device, size_t bytes, void **buffer,
+                                    struct tfm_error *err);
+enum tfm_status tfm__cl_guard_upload(void *device, const void *src, struct tfm_memory dst,
+                                     size_t bytes, struct tfm_error *err);
+enum tfm_status tfm__cl_guard_download(void *device, struct tfm_memory src, void *dst, size_t bytes,
+                                       struct tfm_error *err);
+enum tfm_status tfm__cl_guard_copy(void *device, struct tfm_memory src, struct tfm_memory dst,
+                                   size_t bytes, struct tfm_error *err);
+enum tfm_status tfm__cl_guard_compile(void *device, struct tfm_weights *weights,
+                                      const struct tfm_segment *segment,
+                                      const struct tfm_capacity *capacity,
+                                      struct tfm_program *program, struct tfm_error *err);
+enum tfm_status tfm__cl_guard_exec_open(void *device, const struct tfm_program *program,
+                                        const struct tfm_exec_memory *memory, void **exec,
+                                        struct tfm_error *err);
+enum tfm_status tfm__cl_guard_exec_run(void *exec, const struct tfm_rows *rows,
+                                       struct tfm_error *err);
+enum tfm_status tfm__cl_guard_sync(void *device, struct tfm_error *err);
+
+/* ---- PoCL's kernel cache (pocl_cache.c); nothing on other platforms ------------------------------- */
+
+/* Before the first program is built: removes what is damaged. */
+void tfm__cl_pocl_cache_check(const struct tfm__cl_device *device);
+/* The device is closed: notes the sums of what it has used. */
+void tfm__cl_pocl_cache_note(const struct tfm__cl_device *device);
 
 /* What the extension TFM_OPENCL_INTEROP returns (interop.c). */
 extern const struct tfm_interop tfm__cl_interop;
@@ -164,8 +206,8 @@ enum tfm_status tfm__cl_sources_gather(const struct tfm__cl_sources *sources, co
 
 /* Constants of kernels/gqa_attention.cl that the host counts with; passed to it with -D. */
 enum {
-    TFM__CL_ATTENTION_QUERIES = 24,
-    TFM__CL_ATTENTION_KEYS = 32,
+    TFM__CL_ATTENTION_QUERIES = 48,
+    TFM__CL_ATTENTION_KEYS = 64,
     TFM__CL_ATTENTION_SPLIT = 256,
 };
 
@@ -253,8 +295,11 @@ struct tfm__cl_op;
 /* What became of a node: launches [first, first + count) of its program. */
 struct tfm__cl_node {
     const struct tfm__cl_op *op;
+    const struct tfm_node *node;
     uint32_t first, count;
-    uint32_t turned; /* linear: 1 = the node before has left the same x turned in the workspace */
+    uint32_t
+        turned; /* linear: 1 = the node before has left the same x turned, or as integers, in the
+                      * workspace */
 };
 
 /* Largest matrices of all GEMMs of a program, bytes; they lie in this order at the beginning of the
@@ -300,6 +345,23 @@ void tfm__cl_plan_workspace(struct tfm__cl_planner *planner, size_t bytes);
 /* A step with op and rows of the node's output filled in. */
 struct tfm_step tfm__cl_step(const struct tfm_node *node);
 
+/* ---- TFM_PROFILE (profile.c) ---------------------------------------------------------------------- */
+
+struct tfm__cl_exec;
+struct tfm__cl_profile;
+
+/* Properties of a queue whose launches are timed. */
+cl_command_queue_properties tfm__cl_profile_queue(const struct tfm__cl_device *device);
+/* Sets exec->profile if TFM_PROFILE asks for it; the queue is there. */
+enum tfm_status tfm__cl_profile_open(struct tfm__cl_exec *exec, struct tfm_error *err);
+void tfm__cl_profile_close(struct tfm__cl_exec *exec);
+/* Around a run; end: the queue is empty. */
+void tfm__cl_profile_begin(struct tfm__cl_exec *exec, const struct tfm_rows *rows);
+void tfm__cl_profile_end(struct tfm__cl_exec *exec);
+/* Where the event of a launch goes, while exec->profile is not NULL. May be NULL. */
+cl_event *tfm__cl_profile_launch(struct tfm__cl_exec *exec, uint32_t index, size_t parts);
+cl_event *tfm__cl_profile_gemm(struct tfm__cl_exec *exec, size_t m, size_t n, size_t k);
+
 /* ---- execs (exec.c) ------------------------------------------------------------------------------ */
 
 struct tfm__cl_exec {
@@ -311,6 +373,7 @@ struct tfm__cl_exec {
     size_t staging_bytes;
     cl_kernel *kernels;                                  /* [n_launches] with all arguments set */
     cl_mem gemm_x, gemm_weight, gemm_product, gemm_temp; /* of the workspace, or NULL */
+    struct tfm__cl_profile *profile;                     /* NULL = off */
 };
 
 enum tfm_status tfm__cl_exec_open(void *device, const struct tfm_program *program,
@@ -347,7 +410,13 @@ enum tfm_status tfm__cl_gemm(struct tfm__cl_exec *exec, size_t m, size_t n, size
 /* A device is closed: CLBlast drops the programs that it keeps. */
 void tfm__cl_gemm_forget(void);
 
-/* ---- linear with many rows (linear_panels.c: our own kernel, linear_gemm.c: CLBlast) ---------------- */
+/* ---- activations of 8 bits (int8.c) ----------------------------------------------------------------- */
+
+/* For an open device whose settings ask for them: finds the fastest way of kernels/int8.cl that the device
+ * takes and that computes what it must, or, with AUTO, falls back to f32 where none is fast; logs which. */
+enum tfm_status tfm__cl_int8_open(struct tfm__cl_device *device, struct tfm_error *err);
+
+/* ---- linear with many rows (linear_panels.c: our own kernel, linear_gemm.c: CLBlast, linear_int8.c) --- */
 
 /* Rows from which a linear goes through our own matrix product, where that is chosen. */
 enum { TFM__CL_PANELS_ROWS = 32 };
@@ -360,6 +429,18 @@ struct tfm__cl_linear {
 /* The launch for many rows; it has the operands of the one for few, `vector`. */
 enum tfm_status tfm__cl_linear_panels_plan(struct tfm__cl_planner *planner,
                                            const struct tfm__cl_launch *vector);
+
+/* 1 = a linear with this type of weight multiplies x as integers. */
+int tfm__cl_linear_int8_takes(const struct tfm__cl_device *device, enum tfm_dtype weight);
+/* Rows from which. */
+enum { TFM__CL_INT8_ROWS = 8 };
+/* fits: 1 if the workspace can be allocated. plan: appends the launches, quantizing x, then the product. */
+int tfm__cl_linear_int8_fits(const struct tfm__cl_device *device, const struct tfm__cl_linear *l);
+enum tfm_status tfm__cl_linear_int8_plan(struct tfm__cl_planner *planner,
+                                         const struct tfm__cl_linear *l,
+                                         const struct tfm__cl_launch *vector);
+enum tfm_status tfm__cl_linear_int8_run(struct tfm__cl_exec *exec, const struct tfm__cl_node *node,
+                                        uint32_t first, uint32_t rows, struct tfm_error *err);
 
 /* fits: 1 if the matrices can be allocated. plan: appends the launches, `step` is that of few rows. run:
  * enqueues them, from number `first` to the node's last. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * linear: for few rows the matrix-vector kernel of the weight's type (kernels/linear.cl), for many our own
- * matrix product (kernels/linear_panels.cl) or CLBlast's (linear_gemm.c), as the device's settings say. Our
- * own are kernels/linear_group.cl and kernels/linear_group_tile.cl in the group shape. */
+ * matrix product (kernels/linear_panels.cl), CLBlast's (linear_gemm.c) or one of integers (linear_int8.c), as the
+ * device's settings say. Our own are kernels/linear_group.cl and linear_group_tile.cl in the group shape. */
 #include "backends/opencl/internal.h"
 #include "lib/core/checked.h"
 
@@ -31,10 +31,23 @@ static enum tfm_status plan_group(struct tfm__cl_planner *p, const struct tfm__c
                 : tfm__cl_plan_group(p, &launch, 0, TFM__CL_LINEAR_GROUP_ROWS);
 }
 
-/* Rows from which a linear is a matrix product. */
-static size_t many_rows(const struct tfm__cl_device *d)
+/* How many rows are multiplied. */
+enum way { OWN, CLBLAST, INT8 };
+
+static enum way way_of(const struct tfm__cl_device *d, enum tfm_dtype weight)
 {
-    return d->settings.gemm == TFM__CL_GEMM_OWN ? TFM__CL_PANELS_ROWS : TFM__CL_GEMM_ROWS;
+    return tfm__cl_linear_int8_takes(d, weight)       ? INT8
+           : d->settings.gemm == TFM__CL_GEMM_CLBLAST ? CLBLAST
+                                                      : OWN;
+}
+
+/* Rows from which a linear is a matrix product. */
+static size_t many_rows(enum way way)
+{
+    static const size_t rows[] = {
+        [OWN] = TFM__CL_PANELS_ROWS, [CLBLAST] = TFM__CL_GEMM_ROWS, [INT8] = TFM__CL_INT8_ROWS};
+
+    return rows[way];
 }
 
 /* Vectors that the linear acts on; supports() has seen that they fit 31 bits. */
@@ -54,7 +67,8 @@ struct scratch {
 static int measure(const struct tfm__cl_device *d, const struct tfm_node *node,
                    const struct tfm_capacity *capacity, struct tfm__cl_linear *l, struct scratch *s)
 {
-    const size_t few = many_rows(d) - 1;
+    const enum way way = way_of(d, node->inputs[1]->dtype);
+    const size_t few = many_rows(way) - 1;
 
     l->in = (size_t)node->inputs[1]->shape[1];
     l->out = (size_t)node->inputs[1]->shape[0];
@@ -62,7 +76,8 @@ static int measure(const struct tfm__cl_device *d, const struct tfm_node *node,
     s->sums = (l->in / TFM_BLOCK + 1) * (l->rows < few ? l->rows : few);
     if (tfm__mul_size(s->sums, d->parts * sizeof(float), &s->bytes) || s->sums > UINT32_MAX)
         return 0;
-    return l->rows <= few || d->settings.gemm == TFM__CL_GEMM_OWN || tfm__cl_linear_gemm_fits(d, l);
+    return l->rows <= few || way == OWN ||
+           (way == INT8 ? tfm__cl_linear_int8_fits(d, l) : tfm__cl_linear_gemm_fits(d, l));
 }
 
 static int supports(const struct tfm__cl_device *d, const struct tfm_node *node,
@@ -86,6 +101,26 @@ static int supports(const struct tfm__cl_device *d, const struct tfm_node *node,
                               "%u rows of %lld need more workspace than a buffer holds",
                               capacity_rows(node, capacity), (long long)weight->shape[1]);
     return !bias || tfm__cl_is_activation(d, bias, reason, size);
+}
+
+/* The launches for many rows; `vector` is the one for few. */
+static enum tfm_status plan_many(struct tfm__cl_planner *p, const struct tfm_node *node,
+                                 const struct tfm__cl_linear *l,
+                                 const struct tfm__cl_launch *vector)
+{
+    const enum way way = way_of(p->device, node->inputs[1]->dtype);
+    struct tfm__cl_node *made = &p->program->nodes[p->program->n_nodes];
+
+    /* what the node before has left serves this one only if it went the same way */
+    if (made->turned &&
+        way_of(p->device, p->segment->nodes[p->program->n_nodes - 1]->inputs[1]->dtype) != way)
+        made->turned = 0;
+    if (way == INT8)
+        return tfm__cl_linear_int8_plan(p, l, vector);
+    if (way == CLBLAST)
+        return tfm__cl_linear_gemm_plan(p, node, l, vector->step);
+    return p->device->settings.shape == TFM__CL_GROUP ? plan_group(p, vector, 1)
+                                                      : tfm__cl_linear_panels_plan(p, vector);
 }
 
 static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *node)
@@ -115,11 +150,9 @@ static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *no
     const int grouped = p->device->settings.shape == TFM__CL_GROUP;
     const enum tfm_status status =
         grouped ? plan_group(p, &vector, 0) : tfm__cl_plan_launch(p, &vector);
-    if (status != TFM_STATUS_OK || l.rows < many_rows(p->device))
-        return status;
-    if (p->device->settings.gemm == TFM__CL_GEMM_CLBLAST)
-        return tfm__cl_linear_gemm_plan(p, node, &l, step);
-    return grouped ? plan_group(p, &vector, 1) : tfm__cl_linear_panels_plan(p, &vector);
+    const enum way way = way_of(p->device, node->inputs[1]->dtype);
+    return status == TFM_STATUS_OK && l.rows >= many_rows(way) ? plan_many(p, node, &l, &vector)
+                                                               : status;
 }
 
 static enum tfm_status run(struct tfm__cl_exec *e, const struct tfm__cl_node *node,
@@ -127,12 +160,16 @@ static enum tfm_status run(struct tfm__cl_exec *e, const struct tfm__cl_node *no
 {
     const struct tfm_step *step = &e->program->launches[node->first].step;
     const uint32_t n = (step->rows == TFM_STEP_OUT_ROWS ? rows->n_out : rows->n) * step->vectors;
+    const enum way way =
+        way_of(e->device, (enum tfm_dtype)e->program->launches[node->first].operands[1].type);
     enum tfm_status status = TFM_STATUS_OK;
 
-    if (n >= many_rows(e->device))
-        return e->device->settings.gemm == TFM__CL_GEMM_OWN
-                   ? tfm__cl_launch(e, node->first + MANY, n, err)
-                   : tfm__cl_linear_gemm_run(e, node, node->first + MANY, n, err);
+    if (n >= many_rows(way)) {
+        const uint32_t first = node->first + MANY;
+        return way == INT8  ? tfm__cl_linear_int8_run(e, node, first, n, err)
+               : way == OWN ? tfm__cl_launch(e, first, n, err)
+                            : tfm__cl_linear_gemm_run(e, node, first, n, err);
+    }
     status = tfm__cl_launch(e, node->first + VECTOR, n, err);
     for (uint32_t i = MANY; i < node->count && rows->n == 0 && status == TFM_STATUS_OK; i++)
         status = tfm__cl_launch(e, node->first + i, 0, err);

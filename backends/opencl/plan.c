@@ -127,6 +127,7 @@ static enum tfm_status plan_nodes(struct tfm__cl_planner *planner)
         const struct tfm_node *node = segment->nodes[i];
         struct tfm__cl_node *made = &p->nodes[i];
         made->op = tfm__cl_op(node->op);
+        made->node = node;
         made->first = p->n_launches;
         made->turned = i > 0 && node->op == segment->nodes[i - 1]->op &&
                        node->inputs[0] == segment->nodes[i - 1]->inputs[0];

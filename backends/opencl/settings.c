@@ -119,10 +119,26 @@ static enum tfm_status read_max_alloc(struct tfm__cl_device *d, struct tfm_error
     return status;
 }
 
+/* ---- activations ---- */
+
+static enum tfm_status read_act(struct tfm__cl_device *d, struct tfm_error *err)
+{
+    static const struct choice choice = {"TFM_ACT", {"f32", "int8", "auto", NULL}};
+    static const enum tfm__cl_act_choice acts[] = {TFM__CL_ACT_F32, TFM__CL_ACT_INT8,
+                                                   TFM__CL_ACT_AUTO};
+    size_t value;
+    const enum tfm_status status = choose(d->host, &choice, &value, err);
+
+    if (status == TFM_STATUS_OK)
+        d->settings.act = acts[value];
+    return status;
+}
+
 enum tfm_status tfm__cl_settings_read(struct tfm__cl_device *d, struct tfm_error *err)
 {
-    tfm__cl_choose(d, "activations", "f32", "the kernels have no other path");
     enum tfm_status status = read_gemm(d, err);
+    if (status == TFM_STATUS_OK)
+        status = read_act(d, err);
     if (status == TFM_STATUS_OK)
         status = read_shape(d, err);
     return status == TFM_STATUS_OK ? read_max_alloc(d, err) : status;

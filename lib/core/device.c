@@ -24,6 +24,14 @@ struct tfm_device {
     char name[TFM__DEVICE_NAME];
 };
 
+/* Whoever still has a lost device keeps it and its failures; who opens it now gets a new one. */
+static int is_lost(const struct tfm_device *device)
+{
+    const struct tfm_backend *table = &device->entry->table;
+    struct tfm_error ignored = {0};
+    return table->sync && table->sync(device->handle, &ignored) == TFM_STATUS_DEVICE_LOST;
+}
+
 /* No place in the probe's list, so never found there: made of objects of the program. */
 #define WRAPPED UINT32_MAX
 
@@ -31,7 +39,7 @@ struct tfm_device {
 static struct tfm_device *find_open(const struct tfm__entry *entry, uint32_t index)
 {
     for (struct tfm_device *device = entry->devices; device; device = device->next) {
-        if (device->index == index && device->threads == tfm_threads())
+        if (device->index == index && device->threads == tfm_threads() && !is_lost(device))
             return device;
     }
     return NULL;
@@ -192,6 +200,19 @@ const void *tfm_device_extension(const struct tfm_device *device, const char *na
 {
     const struct tfm_backend *table = &device->entry->table;
     return table->extension ? table->extension(device->handle, name) : NULL;
+}
+
+enum tfm_status tfm_device_profile(struct tfm_device *device,
+                                   void (*line)(void *context, const char *text), void *context,
+                                   struct tfm_error *err)
+{
+    const struct tfm_profile *profile = tfm_device_extension(device, TFM_PROFILE_EXTENSION);
+    const size_t needed = offsetof(struct tfm_profile, finish) + sizeof profile->finish;
+
+    tfm_error_clear(err);
+    if (!profile || profile->struct_size < needed || !profile->finish)
+        return TFM_STATUS_OK;
+    return profile->finish(device->handle, line, context, err);
 }
 
 const struct tfm_backend *tfm__device_table(const struct tfm_device *device)

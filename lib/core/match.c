@@ -169,6 +169,6 @@ enum tfm_status tfm__match_device(struct tfm__entry *entry, const char *source, 
     for (uint32_t i = 0; i < probe->n_devices; i++)
         list_device(&all, probe, i);
     return tfm_error_set(err, TFM_STATUS_NOT_FOUND,
-                         "%s: backend \"%s\" has no device \"%s\" (there are: %s)", source,
-                         entry->name, text, all.text);
+                         "%s: backend \"%s\" has no device \"%s\" (there are: %s%s%s)", source,
+                         entry->name, text, all.text, *row->reason ? "; " : "", row->reason);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * scale: y = factor * x (embeddings times sqrt(D), residuals, logits)
- *   x [N, ...] F32, F16, BF16 or F64 -> like x; the product is rounded once
- * Gradient: dx = factor dy. */
+ * scale: y = factor * x (embeddings times sqrt(D), residuals, logits); with a soft cap S > 0
+ * y = S tanh(factor * x / S), which never leaves (-S, S) (logits of Gemma 2, arXiv:2408.00118)
+ *   x [N, ...] F32, F16, BF16 or F64 -> like x; rounded once
+ * Gradient: dx = factor dy, and with a cap dx = factor (1 - (y / S)^2) dy. */
 #include <math.h>
 
 #include "lib/ops/elementwise.h"
@@ -14,6 +15,9 @@ static enum tfm_status infer(struct tfm_node *node, struct tfm_tensor *outputs,
     if (!isfinite(node->attrs.factor))
         return tfm__op_refuse(err, TFM_STATUS_INVALID_ARGUMENT, node, roles,
                               "factor must be finite");
+    if (!isfinite(node->attrs.softcap) || node->attrs.softcap < 0)
+        return tfm__op_refuse(err, TFM_STATUS_INVALID_ARGUMENT, node, roles,
+                              "softcap must be finite and positive; 0 = off");
     return tfm__infer_elementwise(node, roles, outputs, err);
 }
 
@@ -23,5 +27,12 @@ struct tfm_tensor *tfm_op_scale(struct tfm_graph *graph, struct tfm_tensor *x, d
 {
     struct tfm_tensor *const inputs[] = {x};
     const struct tfm_attrs attrs = {.factor = factor};
+    return tfm__graph_append(graph, TFM_OP_SCALE, inputs, 1, &attrs);
+}
+
+struct tfm_tensor *tfm_op_softcap(struct tfm_graph *graph, struct tfm_tensor *x, double softcap)
+{
+    struct tfm_tensor *const inputs[] = {x};
+    const struct tfm_attrs attrs = {.factor = 1, .softcap = softcap};
     return tfm__graph_append(graph, TFM_OP_SCALE, inputs, 1, &attrs);
 }

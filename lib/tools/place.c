@@ -27,7 +27,13 @@ static const char *cut(char *path)
 /* 0 when it would not fit */
 static int join(char to[PATH_MAX], const char *folder, const char *name)
 {
-    return snprintf(to, PATH_MAX, "%s/%s", folder, name) < PATH_MAX;
+    const size_t before = strlen(folder), after = strlen(name);
+    if (before + after + 2 > PATH_MAX)
+        return 0;
+    memcpy(to, folder, before);
+    to[before] = '/';
+    memcpy(to + before + 1, name, after + 1);
+    return 1;
 }
 
 int tfm__place_build_tree(char top[PATH_MAX])

@@ -179,11 +179,27 @@ int tfm__setup_session(const struct tfm__options *options, int64_t context,
     return TFM__EXIT_OK;
 }
 
+static void put_line(void *context, const char *text)
+{
+    (void)context;
+    tfm__message("%s", text);
+}
+
+/* TFM_PROFILE: where the time went on a device whose backend can tell. */
+static void tell_profile(struct tfm_device *device)
+{
+    struct tfm_error err;
+    if (tfm_device_profile(device, put_line, NULL, &err))
+        tfm__message("%s", err.text);
+}
+
 void tfm__setup_close(struct tfm__setup *setup)
 {
     tfm_session_destroy(setup->session);
-    for (size_t i = 0; i < setup->n_devices; i++)
+    for (size_t i = 0; i < setup->n_devices; i++) {
+        tell_profile(setup->devices[i]);
         tfm_device_release(setup->devices[i]);
+    }
     tfm_registry_destroy(setup->registry);
     tfm_model_close(setup->model);
     tfm__kernel_cache_deinit();

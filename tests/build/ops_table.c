@@ -189,6 +189,11 @@ static void ask_scale(struct tfm_graph *g, enum tfm_dtype dtype)
     tfm_op_scale(g, x_of(g, dtype), 0.5);
 }
 
+static void ask_softcap(struct tfm_graph *g, enum tfm_dtype dtype)
+{
+    tfm_op_softcap(g, x_of(g, dtype), 30);
+}
+
 /* ---- the table ---- */
 
 static const struct {
@@ -221,6 +226,7 @@ static const struct {
     {TFM_OP_GLU, "", "gate, up", ask_glu},
     {TFM_OP_MUL, "", "a, b", ask_mul},
     {TFM_OP_SCALE, "", "x", ask_scale},
+    {TFM_OP_SCALE, "softcap", "x", ask_softcap},
 };
 
 /* An op without a row would be missing in the documentation. */

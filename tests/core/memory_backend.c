@@ -9,6 +9,7 @@
 
 struct buffer {
     size_t size;
+    unsigned holders;
     unsigned char *bytes;
 };
 
@@ -50,7 +51,7 @@ static enum tfm_status alloc(void *device, size_t bytes, void **buffer, struct t
     const struct tfm_host *host = device;
     struct buffer *b = malloc(sizeof *b);
     if (b)
-        *b = (struct buffer){bytes, malloc(bytes)};
+        *b = (struct buffer){bytes, 1, malloc(bytes)};
     if (!b || !b->bytes)
         return host->error(err, TFM_STATUS_NOMEM, "memory: out of memory");
     memset(b->bytes, 0xff, bytes); /* NaN: what nobody wrote must not be read */
@@ -65,6 +66,8 @@ static void free_buffer(void *device, void *buffer)
 {
     struct buffer *b = buffer;
     (void)device;
+    if (--b->holders)
+        return;
     memory_backend_control.live--;
     free(b->bytes);
     free(b);
@@ -127,6 +130,50 @@ static enum tfm_status run_node(void *device, const struct tfm_node *node,
     return TFM_STATUS_OK;
 }
 
+/* ---- memory of the program ---- */
+
+static enum tfm_status wrap(const struct tfm_host *host, const void *objects, void **device,
+                            char *name, size_t size, struct tfm_error *err)
+{
+    const struct memory_backend_objects *o = objects;
+    if (!o->name)
+        return host->error(err, TFM_STATUS_INVALID_ARGUMENT, "memory: no name");
+    snprintf(name, size, "%s", o->name);
+    return open_device(host, 0, device, err);
+}
+
+static enum tfm_status objects_of(void *device, void *objects, struct tfm_error *err)
+{
+    struct memory_backend_objects *o = objects;
+    (void)device, (void)err;
+    o->name = "drawer";
+    return TFM_STATUS_OK;
+}
+
+static enum tfm_status take(void *device, struct tfm_memory memory, size_t bytes, uint32_t access,
+                            struct tfm_storage *storage, struct tfm_error *err)
+{
+    const struct tfm_host *host = device;
+    struct buffer *b = memory.buffer;
+    memory_backend_control.access = access;
+    if (memory_backend_control.refuse_takes > 0) {
+        memory_backend_control.refuse_takes--;
+        return host->error(err, TFM_STATUS_INVALID_ARGUMENT, "memory: told to refuse");
+    }
+    if (memory.offset > b->size || bytes > b->size - memory.offset)
+        return host->error(err, TFM_STATUS_INVALID_ARGUMENT, "memory: too small");
+    b->holders++;
+    *storage = (struct tfm_storage){b, memory.offset};
+    return TFM_STATUS_OK;
+}
+
+static const void *extension(void *device, const char *name)
+{
+    static const struct tfm_interop interop = {sizeof interop, wrap, objects_of, take};
+    (void)device;
+    return strcmp(name, MEMORY_INTEROP) == 0 ? &interop : NULL;
+}
+
 const struct tfm_backend memory_backend = {
     .abi_major = TFM_BACKEND_ABI_MAJOR,
     .abi_minor = TFM_BACKEND_ABI_MINOR,
@@ -144,4 +191,5 @@ const struct tfm_backend memory_backend = {
     .download = download,
     .supports = supports,
     .run_node = run_node,
+    .extension = extension,
 };

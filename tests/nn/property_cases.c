@@ -241,6 +241,51 @@ START_TEST(gqa_is_mha_with_repeated_heads)
 }
 END_TEST
 
+/* ---- case A12: what an F16 cache keeps is the rounded key, never a rounded position ---- */
+
+/* bf16 takes 515 for 516, f16 2049 for 2048. Keys (1, 0) of one pair become (cos p, sin p); v comes
+ * through as it is. */
+START_TEST(an_f16_cache_keeps_neighbours_apart)
+{
+    enum { N = 4, P = 2050 };
+    static const int32_t pos[N] = {515, 516, 2048, 2049};
+    static const double keys[2 * N] = {1, 0, 1, 0, 1, 0, 1, 0},
+                                 values[2 * N] = {1, 2, 3, 4, 5, 6, 7, 8};
+    static const int64_t shape[4] = {1, N, 1, 2};
+    const struct tfm_nn_rope rope = {.dims = 2};
+    struct tfm_attention config = {0};
+    uint16_t kept[2][2 * N];
+    double k[2 * N], v[2 * N];
+
+    net_begin(&net, N, 1);
+    struct tfm_tensor *x = net_input(&net, "k", TFM_DTYPE_F32, 1, 2);
+    struct tfm_tensor *at = net_input(&net, "pos", TFM_DTYPE_I32, 0, 0);
+    struct tfm_tensor *table = tfm_nn_rope_buffer(net.graph, "rope", TFM_DTYPE_F32, P, &rope);
+    struct tfm_tensor *turned = tfm_op_rope(net.graph, x, at, table, TFM_ROPE_ADJACENT);
+    config.k_cache = tfm_graph_state(net.graph, "k_cache", TFM_DTYPE_F16, 4, shape);
+    config.v_cache = tfm_graph_state(net.graph, "v_cache", TFM_DTYPE_F16, 4, shape);
+    net_output(&net, tfm_op_attention(net.graph, turned, turned,
+                                      net_input(&net, "v", TFM_DTYPE_F32, 1, 2), &config));
+    net_compile(&net, 1);
+    net_put(&net, "k", 0, 2 * N, keys);
+    net_put(&net, "v", 0, 2 * N, values);
+    net_put_i32(&net, "pos", 0, N, pos);
+    net_run_n(&net, N, 0);
+    ck_assert_int_eq(tfm_exec_state_read(net.exec, "k_cache", kept[0], sizeof kept[0], NULL), 0);
+    ck_assert_int_eq(tfm_exec_state_read(net.exec, "v_cache", kept[1], sizeof kept[1], NULL), 0);
+    tfm_dtype_to_f64(TFM_DTYPE_F16, kept[0], 0, 2 * N, k);
+    tfm_dtype_to_f64(TFM_DTYPE_F16, kept[1], 0, 2 * N, v);
+    for (int i = 0; i < N; i++) {
+        ck_assert_double_le(fabs(k[2 * i] - cos(pos[i])), 0x1p-12 + 1e-6);
+        ck_assert_double_le(fabs(k[2 * i + 1] - sin(pos[i])), 0x1p-12 + 1e-6);
+    }
+    ck_assert_double_le(fabs(k[0] - 0.9756359), 0x1p-12 + 1e-6);
+    ck_assert_double_le(fabs(k[1] + 0.2193958), 0x1p-12 + 1e-6);
+    for (int i = 0; i < 2 * N; i++)
+        ck_assert_double_eq(v[i], values[i]);
+}
+END_TEST
+
 /* ---- case A10: weights of one pairing for the other ---- */
 
 /* Rows of `n` heads of d: of each head 2i and 2i + 1 go to i and i + d/2. */
@@ -564,6 +609,7 @@ static Suite *make(void)
     tcase_add_loop_test(tcase, moved_positions_change_nothing, 0, 2);
     tcase_add_loop_test(tcase, order_is_seen_with_a_mask_only, 0, 2);
     tcase_add_loop_test(tcase, gqa_is_mha_with_repeated_heads, 0, 4);
+    tcase_add_test(tcase, an_f16_cache_keeps_neighbours_apart);
     tcase_add_test(tcase, pairings_are_a_permutation);
     tcase_add_loop_test(tcase, padded_batch_equals_its_sequences_alone, 0, 2 * KINDS);
     tcase_add_loop_test(tcase, packed_segments_equal_their_sequences_alone, 0, 2);

@@ -169,6 +169,14 @@ CL_API_ENTRY cl_int CL_API_CALL clGetDeviceInfo(cl_device_id device, cl_device_i
     return code;
 }
 
+/* It has no code to fail with: NULL says that there is no such function. */
+CL_API_ENTRY void *CL_API_CALL clGetExtensionFunctionAddress(const char *name)
+{
+    if (strike("clGetExtensionFunctionAddress"))
+        return NULL;
+    return REAL(void *, clGetExtensionFunctionAddress, (const char *))(name);
+}
+
 CL_API_ENTRY cl_int CL_API_CALL clCreateSubDevices(cl_device_id device,
                                                    const cl_device_partition_property *properties,
                                                    cl_uint n, cl_device_id *devices, cl_uint *found)

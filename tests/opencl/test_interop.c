@@ -3,7 +3,12 @@
 #include "tests/opencl/interop_scene.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <time.h>
+
+#include <tfm/llm.h>
+
+#include "tests/llm/tiny_llama.h"
 
 static float x[ROWS * D], sum[ROWS * D], y[ROWS * E];
 static int32_t ids[ROWS];
@@ -203,74 +208,117 @@ static const char *twice_source =
     "__kernel void twice(__global const float *from, __global float *to)\n"
     "{ size_t i = get_global_id(0); to[i] = 2.0f * from[i]; }\n";
 
-/* Fault: a run does not wait for what its caller has enqueued: both the values and the ids come from kernels
- * and copies that cannot begin before a gate opens, 100 ms later. Or it returns before it is complete: the
- * result is read by another queue, which waits for nothing. */
-START_TEST(a_run_comes_after_what_was_enqueued)
-{
-    struct tfm_exec *exec = scene_exec(scene.plan);
-    const size_t n = ROWS * D;
-    float half[ROWS * D], got[ROWS * E];
-    cl_int code = CL_SUCCESS;
-    pthread_t thread;
-    void *result = NULL;
+/* What the program does between two runs: from -> x and all_ids -> ids, after a gate that opens 100 ms later. */
+struct work {
+    cl_kernel kernel;
+    cl_mem from, x, all_ids, ids, out;
+};
 
-    for (size_t i = 0; i < n; i++)
+static struct work work_create(void)
+{
+    struct work w;
+    float half[ROWS * D];
+    cl_int code = CL_SUCCESS;
+
+    for (size_t i = 0; i < ROWS * D; i++)
         half[i] = 0.5f * x[i];
     const cl_program program =
         clCreateProgramWithSource(scene.context, 1, &twice_source, NULL, &code);
     CL(code);
     CL(clBuildProgram(program, 1, &scene.id, "", NULL, NULL));
-    const cl_kernel kernel = clCreateKernel(program, "twice", &code);
+    w.kernel = clCreateKernel(program, "twice", &code);
     CL(code);
-    const cl_mem from = scene_buffer(CL_MEM_READ_ONLY, sizeof half, half);
-    const cl_mem to = scene_buffer(CL_MEM_READ_WRITE, sizeof x, NULL);
-    const cl_mem all_ids = scene_buffer(CL_MEM_READ_ONLY, sizeof ids, ids);
-    const cl_mem id_buffer = scene_buffer(CL_MEM_READ_WRITE, sizeof ids, NULL);
-    const cl_mem out = scene_buffer(CL_MEM_READ_WRITE, sizeof y, NULL);
-    const cl_float nan = 1e30f;
-    const cl_int wild = -1;
-    CL(clEnqueueFillBuffer(scene.queue, to, &nan, sizeof nan, 0, sizeof x, 0, NULL, NULL));
-    CL(clEnqueueFillBuffer(scene.queue, id_buffer, &wild, sizeof wild, 0, sizeof ids, 0, NULL,
-                           NULL));
-    CL(clFinish(scene.queue));
-    CL(clSetKernelArg(kernel, 0, sizeof from, &from));
-    CL(clSetKernelArg(kernel, 1, sizeof to, &to));
-    OK(tfm_opencl_exec_bind(exec, "x", to, 0, sizeof x, &scene.err));
-    OK(tfm_opencl_exec_bind(exec, "y", out, 0, sizeof y, &scene.err));
+    CL(clReleaseProgram(program));
+    w.from = scene_buffer(CL_MEM_READ_ONLY, sizeof half, half);
+    w.x = scene_buffer(CL_MEM_READ_WRITE, sizeof x, NULL);
+    w.all_ids = scene_buffer(CL_MEM_READ_ONLY, sizeof ids, ids);
+    w.ids = scene_buffer(CL_MEM_READ_WRITE, sizeof ids, NULL);
+    w.out = scene_buffer(CL_MEM_READ_WRITE, sizeof x, NULL);
+    CL(clSetKernelArg(w.kernel, 0, sizeof w.from, &w.from));
+    CL(clSetKernelArg(w.kernel, 1, sizeof w.x, &w.x));
+    return w;
+}
 
-    for (int with_ids = 0; with_ids < 2; with_ids++) {
-        const cl_event gate = clCreateUserEvent(scene.context, &code);
-        CL(code);
-        if (with_ids)
-            OK(tfm_opencl_exec_bind(exec, "ids", id_buffer, 0, sizeof ids, &scene.err));
-        else
-            OK(tfm_exec_bind(exec, "ids", ids, sizeof ids, &scene.err));
-        CL(clEnqueueNDRangeKernel(scene.queue, kernel, 1, NULL, &n, NULL, 1, &gate, NULL));
-        CL(clEnqueueCopyBuffer(scene.queue, all_ids, id_buffer, 0, 0, sizeof ids, 0, NULL, NULL));
-        CL(clFlush(scene.queue));
-        ck_assert_int_eq(pthread_create(&thread, NULL, open_gate, gate), 0);
-        OK(scene_run(exec, ROWS));
-        const cl_command_queue other = clCreateCommandQueue(scene.context, scene.id, 0, &code);
-        CL(code);
-        CL(clEnqueueReadBuffer(other, out, CL_TRUE, 0, sizeof got, got, 0, NULL, NULL));
-        CL(clReleaseCommandQueue(other));
-        ck_assert_mem_eq(got, y, sizeof y);
-        ck_assert_int_eq(pthread_join(thread, &result), 0);
-        ck_assert_ptr_nonnull(result);
-        CL(clReleaseEvent(gate));
-        CL(clEnqueueFillBuffer(scene.queue, to, &nan, sizeof nan, 0, sizeof x, 0, NULL, NULL));
-        CL(clEnqueueFillBuffer(scene.queue, id_buffer, &wild, sizeof wild, 0, sizeof ids, 0, NULL,
-                               NULL));
-        CL(clEnqueueFillBuffer(scene.queue, out, &nan, sizeof nan, 0, sizeof y, 0, NULL, NULL));
-        CL(clFinish(scene.queue));
-    }
-    tfm_exec_destroy(exec);
-    const cl_mem buffers[] = {from, to, all_ids, id_buffer, out};
+static void work_destroy(struct work *w)
+{
+    const cl_mem buffers[] = {w->from, w->x, w->all_ids, w->ids, w->out};
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
         CL(clReleaseMemObject(buffers[i]));
-    CL(clReleaseKernel(kernel));
-    CL(clReleaseProgram(program));
+    CL(clReleaseKernel(w->kernel));
+}
+
+/* Spoils everything, enqueues the work behind a gate, runs, and reads what is in `out` by another queue. */
+static void run_behind_a_gate(const struct work *w, struct tfm_exec *exec, float *got, size_t bytes)
+{
+    const size_t n = ROWS * D;
+    const cl_float huge = 1e30f;
+    const cl_int wild = -1;
+    cl_int code = CL_SUCCESS;
+    pthread_t thread;
+    void *result = NULL;
+
+    CL(clEnqueueFillBuffer(scene.queue, w->x, &huge, sizeof huge, 0, sizeof x, 0, NULL, NULL));
+    CL(clEnqueueFillBuffer(scene.queue, w->out, &huge, sizeof huge, 0, sizeof x, 0, NULL, NULL));
+    CL(clEnqueueFillBuffer(scene.queue, w->ids, &wild, sizeof wild, 0, sizeof ids, 0, NULL, NULL));
+    CL(clFinish(scene.queue));
+    const cl_event gate = clCreateUserEvent(scene.context, &code);
+    CL(code);
+    CL(clEnqueueNDRangeKernel(scene.queue, w->kernel, 1, NULL, &n, NULL, 1, &gate, NULL));
+    CL(clEnqueueCopyBuffer(scene.queue, w->all_ids, w->ids, 0, 0, sizeof ids, 0, NULL, NULL));
+    ck_assert_int_eq(pthread_create(&thread, NULL, open_gate, gate), 0);
+    OK(scene_run(exec, ROWS));
+    const cl_command_queue other = clCreateCommandQueue(scene.context, scene.id, 0, &code);
+    CL(code);
+    CL(clEnqueueReadBuffer(other, w->out, CL_TRUE, 0, bytes, got, 0, NULL, NULL));
+    CL(clReleaseCommandQueue(other));
+    ck_assert_int_eq(pthread_join(thread, &result), 0);
+    ck_assert_ptr_nonnull(result);
+    CL(clReleaseEvent(gate));
+}
+
+/* Fault: a run does not wait for what its caller has enqueued: values, or ids. Or it returns before it is
+ * complete. */
+START_TEST(a_run_comes_after_what_was_enqueued)
+{
+    struct tfm_exec *exec = scene_exec(scene.plan);
+    struct work w = work_create();
+    float got[ROWS * E];
+
+    OK(tfm_opencl_exec_bind(exec, "x", w.x, 0, sizeof x, &scene.err));
+    OK(tfm_opencl_exec_bind(exec, "ids", w.ids, 0, sizeof ids, &scene.err));
+    OK(tfm_opencl_exec_bind(exec, "y", w.out, 0, sizeof y, &scene.err));
+    run_behind_a_gate(&w, exec, got, sizeof got);
+    ck_assert_mem_eq(got, y, sizeof y);
+    tfm_exec_destroy(exec);
+    work_destroy(&w);
+    scene_close();
+}
+END_TEST
+
+/* Fault: the same, where no transfer stands before the kernels and waits in their place. */
+START_TEST(kernels_come_after_what_was_enqueued)
+{
+    const int64_t shape[] = {0, D};
+    const struct tfm_capacity capacity = {ROWS, 1, 0};
+    struct tfm_graph *graph = NULL;
+    struct tfm_plan *plan = NULL;
+    struct work w = work_create();
+    float got[ROWS * D];
+
+    OK(tfm_graph_create(&graph, &scene.err));
+    struct tfm_tensor *in = tfm_graph_input(graph, "x", TFM_DTYPE_F32, 2, shape);
+    tfm_graph_output(graph, tfm_op_add(graph, in, in), "y");
+    OK(tfm_plan_compile(graph, scene.weights, &scene.device, 1, &capacity, &plan, &scene.err));
+    struct tfm_exec *exec = scene_exec(plan);
+    OK(tfm_opencl_exec_bind(exec, "x", w.x, 0, sizeof x, &scene.err));
+    OK(tfm_opencl_exec_bind(exec, "y", w.out, 0, sizeof x, &scene.err));
+    run_behind_a_gate(&w, exec, got, sizeof got);
+    for (size_t i = 0; i < ROWS * D; i++)
+        ck_assert_float_eq(got[i], 2 * x[i]);
+    tfm_exec_destroy(exec);
+    tfm_plan_destroy(plan);
+    tfm_graph_destroy(graph);
+    work_destroy(&w);
     scene_close();
 }
 END_TEST
@@ -527,6 +575,53 @@ START_TEST(on_a_part_of_a_device)
 }
 END_TEST
 
+/* ---- a model ---- */
+
+static void speak(struct tfm_model *model, struct tfm_device *device, float *logits, size_t n)
+{
+    const int32_t prompt[] = {72, 101, 108, 108, 111}, more = 44;
+    struct tfm_session *session = NULL;
+    struct tfm_session_options options;
+
+    tfm_session_defaults(&options);
+    options.context = 32;
+    OK(tfm_session_create(model, &device, 1, &options, &session, &scene.err));
+    OK(tfm_session_feed(session, prompt, 5, &scene.err));
+    OK(tfm_session_feed(session, &more, 1, &scene.err));
+    memcpy(logits, tfm_session_logits(session), n * sizeof *logits);
+    tfm_session_destroy(session);
+}
+
+/* Fault: what stands on plans and execs wants devices that were opened by name. */
+START_TEST(a_session_on_the_wrapped_device)
+{
+    struct tiny_llama tiny = tiny_llama_default();
+    struct test_devices opened;
+    struct tfm_model *model = NULL;
+    static float wrapped[512], named[512];
+    char path[128];
+
+    const char *tmp = getenv("TMPDIR");
+    snprintf(path, sizeof path, "%.80s/tfm-interop-XXXXXX", tmp ? tmp : "/tmp");
+    const int file = mkstemp(path);
+    ck_assert_int_ge(file, 0);
+    close(file);
+    tiny.type = TINY_Q4_1;
+    tiny_llama_write(&tiny, path);
+    OK(tfm_model_open(path, &model, &scene.err));
+    const size_t vocab = (size_t)tfm_model_config(model)->vocab;
+    ck_assert_uint_le(vocab, sizeof named / sizeof *named);
+    test_devices_open(&opened);
+    speak(model, opened.device[0], named, vocab);
+    speak(model, scene.device, wrapped, vocab);
+    ck_assert_mem_eq(wrapped, named, vocab * sizeof *named);
+    tfm_model_close(model);
+    test_devices_close(&opened);
+    unlink(path);
+    scene_close();
+}
+END_TEST
+
 int main(void)
 {
     if (!tests_ask(scene_present))
@@ -539,11 +634,13 @@ int main(void)
     tcase_add_test(tcase, nothing_passes_through_the_host);
     tcase_add_test(tcase, an_output_in_memory_of_tfm);
     tcase_add_test(tcase, a_run_comes_after_what_was_enqueued);
+    tcase_add_test(tcase, kernels_come_after_what_was_enqueued);
     tcase_add_test(tcase, every_reference_is_given_back);
     tcase_add_test(tcase, the_caller_may_let_go_at_once);
     tcase_add_test(tcase, a_warm_run_allocates_nothing);
     tcase_add_test(tcase, with_a_part_on_reference);
     tcase_add_test(tcase, on_a_device_that_was_opened_by_name);
     tcase_add_test(tcase, on_a_part_of_a_device);
+    tcase_add_test(tcase, a_session_on_the_wrapped_device);
     return tests_run(suite);
 }

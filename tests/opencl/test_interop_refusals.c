@@ -23,6 +23,8 @@ static void split(void)
     ck_assert_uint_ge(n, 2);
     parts[0] = all[0];
     parts[1] = all[1];
+    for (cl_uint i = 2; i < n && i < 64; i++)
+        CL(clReleaseDevice(all[i]));
 }
 
 static cl_context context_of(cl_uint n, const cl_device_id *devices)
@@ -91,6 +93,13 @@ START_TEST(objects_that_do_not_fit)
     TEXT("out-of-order", "in-order queue");
     CL(clGetContextInfo(scene.context, CL_CONTEXT_REFERENCE_COUNT, sizeof after, &after, NULL));
     ck_assert_uint_eq(after, before);
+    CL(clReleaseCommandQueue(loose));
+    CL(clReleaseCommandQueue(of_second_part));
+    CL(clReleaseCommandQueue(foreign));
+    CL(clReleaseContext(split_context));
+    CL(clReleaseContext(second));
+    CL(clReleaseDevice(parts[0]));
+    CL(clReleaseDevice(parts[1]));
 }
 END_TEST
 
@@ -109,9 +118,15 @@ START_TEST(a_context_of_another_device)
     const cl_context only_second = context_of(1, &both[1]), of_both = context_of(2, both);
     refused(only_second, both[0], scene.queue);
     TEXT("context does not hold this device \"basic", "it holds \"pthread");
-    refused(of_both, both[0], queue_of(of_both, both[1], 0));
+    const cl_command_queue of_second = queue_of(of_both, both[1], 0);
+    refused(of_both, both[0], of_second);
     TEXT("queue is one of device \"pthread", "not of the device given, \"basic");
     tfm_registry_destroy(scene.registry);
+    CL(clReleaseCommandQueue(of_second));
+    CL(clReleaseContext(of_both));
+    CL(clReleaseContext(only_second));
+    CL(clReleaseCommandQueue(scene.queue));
+    CL(clReleaseContext(scene.context));
 }
 END_TEST
 
@@ -153,7 +168,6 @@ END_TEST
 /* Fault: without the module, or on a device of another backend, the call crashes. */
 START_TEST(another_backend)
 {
-    struct tfm_registry *registry = NULL;
     struct tfm_device *none = NULL, *reference = NULL;
     struct tfm_opencl_objects objects;
     float values[ROWS * D];
@@ -178,7 +192,7 @@ START_TEST(another_backend)
         tfm_device_wrap(scene.registry, "opencll", TFM_OPENCL_INTEROP, &objects, &none, &scene.err),
         TFM_STATUS_NOT_FOUND);
     TEXT("opencll", "did you mean \"opencl\"");
-    (void)registry;
+    CL(clReleaseMemObject(buffer));
 }
 END_TEST
 
@@ -257,8 +271,11 @@ START_TEST(buffers_of_the_wrong_kind)
         ck_assert_int_eq(tfm_opencl_exec_bind(exec, "x", image, 0, X_BYTES, &scene.err),
                          TFM_STATUS_INVALID_ARGUMENT);
         TEXT("bind \"x\"", "no buffer");
+        CL(clReleaseMemObject(image));
     }
     tfm_exec_destroy(exec);
+    CL(clReleaseMemObject(foreign));
+    CL(clReleaseContext(second));
 }
 END_TEST
 
@@ -290,6 +307,8 @@ START_TEST(regions_that_overlap)
     ck_assert_int_eq(tfm_opencl_exec_bind(exec, "ids", sub, 0, ROWS * 4, &scene.err),
                      TFM_STATUS_INVALID_ARGUMENT);
     tfm_exec_destroy(exec);
+    CL(clReleaseMemObject(sub));
+    CL(clReleaseMemObject(all));
 }
 END_TEST
 
@@ -320,6 +339,7 @@ START_TEST(ids_out_of_range)
         ck_assert_mem_eq(got, y, sizeof y);
     }
     tfm_exec_destroy(exec);
+    CL(clReleaseMemObject(buffer));
 }
 END_TEST
 
@@ -343,6 +363,7 @@ START_TEST(a_refusal_leaves_the_binding)
     OK(scene_run(exec, ROWS));
     ck_assert_mem_eq(got, y, sizeof y);
     tfm_exec_destroy(exec);
+    CL(clReleaseMemObject(in));
 }
 END_TEST
 

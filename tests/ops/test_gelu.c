@@ -65,6 +65,26 @@ START_TEST(far_tails)
 }
 END_TEST
 
+/* Fault: an approximation that is right in absolute terms alone; in the tail each digit counts. */
+START_TEST(every_digit)
+{
+    enum { N = 13 * 64 };
+    static double x[2 * N], y[2 * N];
+    struct trial t;
+
+    tanh_form = 0;
+    for (int i = 0; i < 2 * N; i++)
+        x[i] = (i - N) / 64.0;
+    ck_assert(elementwise_run(&gelu, TFM_DTYPE_F32, 2 * N, x, NULL, &t, y));
+    for (int i = 0; i < 2 * N; i++) {
+        const double want = x[i] / 2 * erfc(-x[i] / sqrt(2));
+        ck_assert_msg(fabs(y[i] - want) <= 1e-6 * fabs(want) + 1e-37, "gelu(%g) = %.9g, not %.9g",
+                      x[i], y[i], want);
+    }
+    trial_end(&t);
+}
+END_TEST
+
 START_TEST(refusals)
 {
     tanh_form = 0;
@@ -89,6 +109,7 @@ void tfm__cases_gelu(Suite *suite)
 
     tcase_add_loop_test(tcase, sweep, 0, 2 * ELEMENTWISE_DTYPES);
     tcase_add_loop_test(tcase, forms, 0, 2);
+    tcase_add_test(tcase, every_digit);
     tcase_add_loop_test(tcase, far_tails, 0, 2 * ELEMENTWISE_DTYPES);
     tcase_add_loop_test(rule, refusals, 0, ELEMENTWISE_REFUSALS);
     tcase_add_test(rule, refused_form);

@@ -9,7 +9,8 @@ trap 'exit 99' HUP INT TERM
 test -x "$tfm" || { echo "$tfm is not built" >&2; exit 99; }
 mkdir "$work/here"
 cd "$work/here" || exit 99
-unset TFM_MODEL TFM_BACKEND TFM_VERBOSE TFM_STRICT TFM_THREADS TFM_OPENCL_GEMM TFM_OPENCL_SHAPE TFM_OPENCL_MAX_GROUP TFM_OPENCL_MAX_ALLOC
+unset TFM_MODEL TFM_BACKEND TFM_VERBOSE TFM_STRICT TFM_THREADS TFM_OPENCL_GEMM TFM_ACT TFM_PROFILE \
+    TFM_OPENCL_SHAPE TFM_OPENCL_MAX_GROUP TFM_OPENCL_MAX_ALLOC
 TFM_THREADS=1
 export TFM_THREADS
 
@@ -35,8 +36,9 @@ verdict() {
     else
         echo "not ok $case_number - $2"
         echo "# exit code $code"
-        head -c 2000 "$out" | sed 's/^/# out: /'
-        head -c 2000 "$err" | sed 's/^/# err: /'
+        # what is cut off ends within a line: the next result must not stand behind it
+        { head -c 2000 "$out"; echo; } | sed 's/^/# out: /'
+        { head -c 2000 "$err"; echo; } | sed 's/^/# err: /'
     fi
 }
 lines() { wc -l <"$1" | tr -d ' '; }

@@ -337,6 +337,21 @@ struct tfm_interop {
                             struct tfm_storage *storage, struct tfm_error *err);
 };
 
+/* ---- an extension: where the time went ---------------------------------------------------------- */
+
+/* What extension(device, TFM_PROFILE_EXTENSION) returns. Append only. */
+#define TFM_PROFILE_EXTENSION "profile-1"
+
+struct tfm_profile {
+    size_t struct_size;
+
+    /* Ends what the environment asked for with TFM_PROFILE=FILE: writes the file and calls `line` for each
+     * line of a table of the device's work. Nothing when it was not asked for. No exec is running.
+     * IO: the file cannot be written (named, with the reason). */
+    enum tfm_status (*finish)(void *device, void (*line)(void *context, const char *text),
+                              void *context, struct tfm_error *err);
+};
+
 #ifdef __cplusplus
 }
 #endif

@@ -76,7 +76,9 @@ TFM_API const struct tfm_backend_row *tfm_registry_row(struct tfm_registry *regi
  *   strict  1 leaves out the `reference` that otherwise ends the list; -1 = $TFM_STRICT.
  * devices gets at most `max`, *n their number; each is released with tfm_device_release.
  * NOT_FOUND: no such backend or device (the text lists the choices); PLUGIN/BACKEND: it is there and
- * cannot be used (the text says why). A backend that was named is never replaced by another. */
+ * cannot be used (the text says why). A backend that was named is never replaced by another.
+ * A device that is open already is shared, unless it was lost (DEVICE_LOST from a call on it): then this
+ * opens it anew; the lost one and what was made on it can only be released. */
 TFM_API enum tfm_status tfm_devices_open(struct tfm_registry *registry, const char *spec,
                                          int strict, struct tfm_device **devices, size_t max,
                                          size_t *n, struct tfm_error *err);
@@ -111,6 +113,13 @@ TFM_API const char *tfm_device_name(const struct tfm_device *device);    /* "pth
 TFM_API uint32_t tfm_device_index(const struct tfm_device *device);      /* in the probe's list */
 /* A named table of the backend, or NULL. */
 TFM_API const void *tfm_device_extension(const struct tfm_device *device, const char *name);
+
+/* Ends what TFM_PROFILE=FILE asked the backend for: the file is written, and `line` gets each line of a table
+ * of the device's work so far. Nothing when it was not set, or the backend has no "profile-1" extension. No
+ * exec of the device may be running. IO: the file cannot be written (named, with the reason). */
+TFM_API enum tfm_status tfm_device_profile(struct tfm_device *device,
+                                           void (*line)(void *context, const char *text),
+                                           void *context, struct tfm_error *err);
 
 /* A device of the backend named `backend` on objects that the program has already, as the backend's extension
  * `extension` (struct tfm_interop in tfm/backend.h) takes them; tfm/opencl.h calls it with types. The backend

@@ -169,6 +169,9 @@ TFM_API struct tfm_tensor *tfm_op_mul(struct tfm_graph *graph, struct tfm_tensor
 /* factor * x */
 TFM_API struct tfm_tensor *tfm_op_scale(struct tfm_graph *graph, struct tfm_tensor *x,
                                         double factor);
+/* softcap * tanh(x / softcap): op scale with factor 1 and a soft cap, positive and finite */
+TFM_API struct tfm_tensor *tfm_op_softcap(struct tfm_graph *graph, struct tfm_tensor *x,
+                                          double softcap);
 
 #ifdef __cplusplus
 }

@@ -148,8 +148,7 @@ struct tfm_nn_block {
 TFM_API struct tfm_tensor *tfm_nn_block(struct tfm_graph *graph, const char *name,
                                         struct tfm_tensor *x, const struct tfm_nn_block *config);
 
-/* cap tanh(x / cap) for x [N, V] F32 or F64, by glu and constant rows; buffers NAME.{zero,two_caps,
- * minus_cap} [V]. */
+/* cap tanh(x / cap) for x [N, V] F32, F16, BF16 or F64. */
 TFM_API struct tfm_tensor *tfm_nn_softcap(struct tfm_graph *graph, const char *name,
                                           struct tfm_tensor *x, double cap);
 
@@ -160,7 +159,7 @@ TFM_API struct tfm_tensor *tfm_nn_softcap(struct tfm_graph *graph, const char *n
  * (docs/building-blocks.md has a table).
  * Inputs "ids" and, with ROPE, LEARNED and SINUSOIDAL, "pos", both [N]. Scopes: token_embd, pos_embd,
  * blk.N, output_norm, output (the scope has no parameter when tied). Buffers: "rope.table",
- * "pos_embd.table", "rel_pos.rel_bucket", "output_softcap.*". */
+ * "pos_embd.table", "rel_pos.rel_bucket". */
 struct tfm_nn_decoder {
     int64_t vocab, width, layers, heads, kv_heads, head_dim, ffn_width;
     double eps;

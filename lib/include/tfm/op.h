@@ -23,7 +23,7 @@
  *   relu silu gelu x [N, ...] A                                        like x
  *   glu            gate [N, ...] A, up like gate                       like gate: sigmoid(gate) * up
  *   mul            a [N, ...] A, b like a                              like a
- *   scale          x [N, ...] A                                        like x: factor * x
+ *   scale          x [N, ...] A                                        like x: factor * x, through softcap
  */
 #ifndef TFM_OP_H
 #define TFM_OP_H

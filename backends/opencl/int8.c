@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT
+ * Which way of kernels/int8.cl a device gets: the first that it takes and that was seen to compute the right
+ * integers. A way that a compiler accepts may still be wrong, or unknown to the processor. */
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/opencl/internal.h"
+
+/* ---- what may be tried ---- */
+
+/* vpdpbusd in inline assembly: the compiler of PoCL takes it, the processor must have it. */
+static int may_assemble(const struct tfm__cl_device *d)
+{
+#if defined(__x86_64__)
+    return d->kind == TFM_DEVICE_CPU && strcmp(d->platform, "Portable Computing Language") == 0 &&
+           __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vnni");
+#else
+    (void)d;
+    return 0;
+#endif
+}
+
+static int has_dot_product(const struct tfm__cl_device *d)
+{
+    size_t bytes = 0;
+    int found = 0;
+
+    if (clGetDeviceInfo(d->id, CL_DEVICE_EXTENSIONS, 0, NULL, &bytes) != CL_SUCCESS || bytes == 0)
+        return 0;
+    char *text = d->host->alloc(bytes + 1);
+    if (!text)
+        return 0;
+    if (clGetDeviceInfo(d->id, CL_DEVICE_EXTENSIONS, bytes, text, NULL) == CL_SUCCESS) {
+        text[bytes] = 0;
+        found = strstr(text, "cl_khr_integer_dot_product") != NULL;
+    }
+    d->host->free(text);
+    return found;
+}
+
+static int always(const struct tfm__cl_device *d)
+{
+    (void)d;
+    return 1;
+}
+
+static const struct way {
+    const char *name, *options;
+    int (*may)(const struct tfm__cl_device *d);
+    int fast; /* faster than f32 */
+} ways[] = {
+    {"vpdpbusd", "-DTFM_INT8_WAY=2", may_assemble, 1},
+    {"integer dot products", "-DTFM_INT8_WAY=1", has_dot_product, 1},
+    {"plain arithmetic", "-DTFM_INT8_WAY=0", always, 0},
+};
+
+/* ---- proof ---- */
+
+enum { PROOF_WORDS = 24 };
+
+struct proof {
+    uint8_t w[PROOF_WORDS][TFM_PANEL][4];
+    int8_t x[PROOF_WORDS][4];
+    int32_t y[TFM_PANEL];
+};
+
+static void proof_fill(struct proof *p)
+{
+    uint32_t state = 1;
+
+    for (size_t i = 0; i < PROOF_WORDS; i++) {
+        for (size_t k = 0; k < TFM_PANEL * 4 + 4; k++) {
+            state = state * 1664525u + 1013904223u;
+            const uint8_t byte = (uint8_t)(state >> 24);
+            if (k < TFM_PANEL * 4)
+                p->w[i][k / 4][k % 4] = i < 2 ? 255 : byte; /* and the largest that there are */
+            else
+                p->x[i][k - TFM_PANEL * 4] = (int8_t)(i == 0   ? 127
+                                                      : i == 1 ? -127
+                                                               : (int)byte - 128);
+        }
+    }
+}
+
+static int proof_right(const struct proof *p)
+{
+    for (size_t lane = 0; lane < TFM_PANEL; lane++) {
+        int32_t sum = 0;
+        for (size_t i = 0; i < PROOF_WORDS; i++) {
+            for (size_t k = 0; k < 4; k++)
+                sum += (int32_t)p->w[i][lane][k] * p->x[i][k];
+        }
+        if (sum != p->y[lane])
+            return 0;
+    }
+    return 1;
+}
+
+/* Runs the kernel on its own three buffers. */
+static cl_int proof_launch(const struct tfm__cl_device *d, cl_kernel kernel, struct proof *p)
+{
+    void *const host[] = {p->w, p->x, p->y};
+    const size_t bytes[] = {sizeof p->w, sizeof p->x, sizeof p->y}, one = 1;
+    const cl_uint words = PROOF_WORDS;
+    cl_mem buffers[3] = {NULL, NULL, NULL};
+    cl_int code = CL_SUCCESS;
+
+    for (cl_uint i = 0; i < 3 && code == CL_SUCCESS; i++) {
+        buffers[i] = clCreateBuffer(d->context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, bytes[i],
+                                    host[i], &code);
+        if (code == CL_SUCCESS)
+            code = clSetKernelArg(kernel, i, sizeof buffers[i], &buffers[i]);
+    }
+    if (code == CL_SUCCESS)
+        code = clSetKernelArg(kernel, 3, sizeof words, &words);
+    if (code == CL_SUCCESS)
+        code = clEnqueueNDRangeKernel(d->queue, kernel, 1, NULL, &one, &one, 0, NULL, NULL);
+    if (code == CL_SUCCESS)
+        code = clEnqueueReadBuffer(d->queue, buffers[2], CL_TRUE, 0, bytes[2], p->y, 0, NULL, NULL);
+    for (size_t i = 0; i < 3; i++) {
+        if (buffers[i])
+            (void)clReleaseMemObject(buffers[i]);
+    }
+    return code;
+}
+
+/* 1 = the way computes what it must; else *why says what happened. */
+static int prove(struct tfm__cl_device *d, const struct way *way, struct tfm_error *why)
+{
+    const struct tfm__cl_kernel wanted = {"linear_int8.cl", "tfm_run_int8_proof", way->options};
+    struct proof proof = {.y = {0}};
+    cl_program program = NULL;
+    cl_int code = CL_SUCCESS;
+
+    if (tfm__cl_program_of(d, &wanted, &program, why) != TFM_STATUS_OK)
+        return 0;
+    const cl_kernel kernel = clCreateKernel(program, wanted.name, &code);
+    if (code != CL_SUCCESS) {
+        (void)tfm__cl_fail(d->host, why, "clCreateKernel", code);
+        return 0;
+    }
+    proof_fill(&proof);
+    code = proof_launch(d, kernel, &proof);
+    (void)clReleaseKernel(kernel);
+    if (code != CL_SUCCESS)
+        (void)tfm__cl_fail(d->host, why, "the proof of products of bytes", code);
+    else if (!proof_right(&proof))
+        (void)d->host->error(why, TFM_STATUS_BACKEND, "opencl: %s computes wrong values",
+                             way->name);
+    else
+        return 1;
+    return 0;
+}
+
+enum tfm_status tfm__cl_int8_open(struct tfm__cl_device *d, struct tfm_error *err)
+{
+    const int asked = d->settings.act == TFM__CL_ACT_INT8;
+    const char *why_f32 = "the device has no fast products of bytes";
+    char text[96];
+
+    if (d->settings.act == TFM__CL_ACT_F32) {
+        tfm__cl_choose(d, "activations", "f32", "TFM_ACT does not say int8 or auto");
+        return TFM_STATUS_OK;
+    }
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        struct tfm_error why = {0};
+        if ((!asked && !ways[i].fast) || !ways[i].may(d))
+            continue;
+        if (prove(d, &ways[i], &why)) {
+            d->settings.act = TFM__CL_ACT_INT8;
+            d->settings.int8 = ways[i].options;
+            snprintf(text, sizeof text, "8 bits, by %s", ways[i].name);
+            tfm__cl_choose(d, "activations", text,
+                           asked ? "TFM_ACT says so"
+                                 : "TFM_ACT is auto and the device is fast at it");
+            return TFM_STATUS_OK;
+        }
+        d->host->log(TFM_LOG_WARN, "opencl", why.text);
+        why_f32 = "the fast products of bytes failed their proof";
+    }
+    if (asked)
+        return d->host->error(err, TFM_STATUS_UNSUPPORTED,
+                              "opencl: TFM_ACT is int8, and %s multiplies bytes in no way that is "
+                              "right; use TFM_ACT=f32",
+                              d->name);
+    d->settings.act = TFM__CL_ACT_F32;
+    tfm__cl_choose(d, "activations", "f32", why_f32);
+    return TFM_STATUS_OK;
+}
