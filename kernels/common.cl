@@ -159,6 +159,14 @@ static float16 tfm_join(float8 lo, float8 hi)
     return v;
 }
 
+/* value rounded to the nearest integer, ties to even, for |value| < 2^22: in the low bits of the result (its
+ * value is 1.5 2^23 more). Conversions and rint of vectors are calls for each lane on some devices. */
+#define TFM_ROUNDING 12582912.0f
+TFM_INLINE float16 tfm_round_bits(float16 value)
+{
+    return value + TFM_ROUNDING;
+}
+
 /* Transposes 16 x 16 floats in place: four rounds of a perfect shuffle of the 16 vectors. */
 TFM_INLINE void tfm_transpose(float16 *v)
 {

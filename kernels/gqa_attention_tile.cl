@@ -175,6 +175,24 @@ static float16 tfm_attention_adjust(const struct tfm_attention *a, uint j, uint 
     return score;
 }
 
+/* exp of what is not above 0, to 2 units in the last place; below -88, and of -INFINITY, 0. e^x = 2^n e^r
+ * with |r| <= ln 2 / 2, e^r by the polynomial of Cephes' expf. */
+TFM_INLINE float16 tfm_attention_exp(float16 x)
+{
+    x = select(x, (float16)(-88.0f), isless(x, (float16)(-88.0f)));
+    const float16 bits = tfm_round_bits(x * 1.44269504f), n = bits - TFM_ROUNDING;
+    float16 r = fma(n, (float16)(-0.693359375f), x), p = 1.9875691500e-4f;
+
+    r = fma(n, (float16)(2.12194440e-4f), r);
+    p = fma(p, r, (float16)(1.3981999507e-3f));
+    p = fma(p, r, (float16)(8.3334519073e-3f));
+    p = fma(p, r, (float16)(4.1665795894e-2f));
+    p = fma(p, r, (float16)(1.6666665459e-1f));
+    p = fma(p, r, (float16)(5.0000001201e-1f));
+    p = fma(p, r * r, r) + 1.0f;
+    return p * as_float16((as_int16(bits) << 23) + (127 << 23));
+}
+
 /* From the scores the probabilities (not yet divided) of query j over cells [skip, seen) of the tile that begins at
  * `cell`; returns the factor that earlier sums of this split shrink by. */
 static float tfm_attention_softmax(struct tfm_attention *a, uint j, uint skip, uint seen, uint cell,
@@ -198,11 +216,11 @@ static float tfm_attention_softmax(struct tfm_attention *a, uint j, uint skip, u
     const float base = now == -INFINITY ? 0.0f : now;
 
     for (uint i = skip & ~15u; i < seen; i += 16) {
-        const float16 weight = exp(vload16(0, p + i) - base);
+        const float16 weight = tfm_attention_exp(vload16(0, p + i) - base);
         tfm_put16(weight, 0, p + i);
         mass += weight;
     }
-    const float shrink = exp(before - base);
+    const float shrink = before == now ? 1.0f : exp(before - base);
     a->most[j] = now;
     a->mass[j] = a->mass[j] * shrink + tfm_sum16(mass);
     return shrink;

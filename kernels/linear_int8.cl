@@ -40,7 +40,8 @@ static void tfm_int8_quantize_block(__global const float *x, __global char *q, _
     const float most = tfm_int8_most(a, b);
     const float factor = most > 0.0f ? 127.0f / most : 0.0f;
     const float e = most / 127.0f + most * 0.0f;
-    const int16 qa = convert_int16_rte(a * factor), qb = convert_int16_rte(b * factor);
+    const int16 qa = as_int16(tfm_round_bits(a * factor)) - as_int(TFM_ROUNDING);
+    const int16 qb = as_int16(tfm_round_bits(b * factor)) - as_int(TFM_ROUNDING);
 
     vstore16(convert_char16(qa), 0, q);
     vstore16(convert_char16(qb), 1, q);

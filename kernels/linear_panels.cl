@@ -5,9 +5,10 @@
  *
  *             columns, a pair of panels: 0 ... 15 | 16 ... 31
  *   x rows    +----------------------------------------------+
- *   8 tiles   | 8 x 32 sums in 16 vectors: for each k two    |    the pair is unpacked once into
- *   of rows   | vectors of weights and 8 values of x         |    `tile` [depth][32]; all rows of
- *             +----------------------------------------------+    a part sweep over it
+ *   8 of a    | 8 x 32 sums in 16 vectors: for each k two    |    the pair is unpacked once into
+ *   tile      | vectors of weights and 8 values of x         |    `tile` [2][depth][16]; all rows of
+ *             +----------------------------------------------+    a part sweep over it; F32 is read
+ *                                                                 as it lies
  *
  * Work map: the units are pairs times tiles of 8 rows, pair by pair; a part takes a run of them, so that
  * narrow outputs keep all parts busy. A panel of more than TFM_PANELS_DEPTH values of k is taken in pieces;
@@ -21,10 +22,11 @@
 #endif
 #define TFM_PANELS_ROWS 8 /* of a tile: as many sums as 32 vector registers hold */
 
-/* 8 x 32 products over `depth` values of k: x [8][stride], of which rows past `last` repeat it, w [depth]
- * [32]; sums [2 * 8]. */
+/* 8 x 32 products over `depth` values of k: x [8][stride], of which rows past `last` repeat it, w: two
+ * panels [depth][16]; sums [2 * 8]. */
 TFM_INLINE void tfm_panels_multiply(__global const float *x, uint stride, uint last,
-                                    __global const float *w, uint depth, float16 *sums)
+                                    __global const float *w0, __global const float *w1, uint depth,
+                                    float16 *sums)
 {
     __global const float *row[TFM_PANELS_ROWS];
 
@@ -32,7 +34,7 @@ TFM_INLINE void tfm_panels_multiply(__global const float *x, uint stride, uint l
     for (uint t = 0; t < TFM_PANELS_ROWS; t++)
         row[t] = x + (ulong)min(t, last) * stride;
     for (uint k = 0; k < depth; k++) {
-        const float16 low = vload16(2 * k, w), high = vload16(2 * k + 1, w);
+        const float16 low = vload16(k, w0), high = vload16(k, w1);
 #pragma unroll
         for (uint t = 0; t < TFM_PANELS_ROWS; t++) {
             const float16 v = row[t][k];
@@ -56,9 +58,9 @@ static void tfm_panels_put(float16 v, __global float *to, uint lanes)
 }
 
 /* Up to 8 rows of y, `columns` of the 32; begun: y already holds the sums of smaller k. */
-static void tfm_panels_tile(__global const float *x, uint in, uint last, __global const float *w,
-                            uint depth, int begun, const float16 *bias, __global float *y, uint out,
-                            uint columns)
+static void tfm_panels_tile(__global const float *x, uint in, uint last, __global const float *w0,
+                            __global const float *w1, uint depth, int begun, const float16 *bias,
+                            __global float *y, uint out, uint columns)
 {
     const uint low = min(columns, 16u), high = columns - low;
     float16 sums[2 * TFM_PANELS_ROWS];
@@ -75,7 +77,7 @@ static void tfm_panels_tile(__global const float *x, uint in, uint last, __globa
                 sums[2 * t + 1] = tfm_panels_take(from, 16, high, TFM_STEP_F32);
         }
     }
-    tfm_panels_multiply(x, in, last, w, depth, sums);
+    tfm_panels_multiply(x, in, last, w0, w1, depth, sums);
 #pragma unroll
     for (uint t = 0; t < TFM_PANELS_ROWS; t++) {
         if (t <= last) {
@@ -86,6 +88,18 @@ static void tfm_panels_tile(__global const float *x, uint in, uint last, __globa
     }
 }
 
+/* Values [k, k + depth) of a panel: F32 as it lies, other types unpacked to `tile`. */
+static __global const float *tfm_panels_weights(__global const uchar *weight, uint type, uint panel,
+                                                uint in, uint k, uint depth, __global float *tile)
+{
+    __global const uchar *from = tfm_panel(type, weight, panel, in);
+
+    if (type == TFM_STEP_F32)
+        return (__global const float *)from + (ulong)k * TFM_PANEL;
+    tfm_unpack(type, from, k, depth, tile, TFM_PANEL);
+    return tile;
+}
+
 /* Tiles [first, end) of one pair. */
 static void tfm_panels_pair(__global const float *x, __global const uchar *weight,
                             __global const uchar *bias, __global float *y, __global float *tile,
@@ -94,26 +108,26 @@ static void tfm_panels_pair(__global const float *x, __global const uchar *weigh
 {
     const uint in = s->width, out = s->out, column = pair * 2 * TFM_PANEL;
     const uint columns = min(out - column, 2 * TFM_PANEL), type = s->type[1];
+    const int both = columns > TFM_PANEL;
 
     for (uint k = 0; k < in; k += TFM_PANELS_DEPTH) {
         const uint depth = min(in - k, (uint)TFM_PANELS_DEPTH);
+        __global const float *w0, *w1;
         float16 b[2] = {0.0f, 0.0f};
-        for (uint i = 0; i < 2; i++) {
-            if (i * TFM_PANEL >= columns) { /* an odd number of panels */
-                for (uint j = 0; j < depth; j++)
-                    tfm_put16((float16)(0.0f), 2 * j + i, tile);
-                continue;
-            }
-            tfm_unpack(type, tfm_panel(type, weight, 2 * pair + i, in), k, depth,
-                       tile + i * TFM_PANEL, 2 * TFM_PANEL);
-            if (s->type[2] != TFM_STEP_NONE && k + depth == in)
-                b[i] = tfm_panels_take(bias, column + i * TFM_PANEL, columns - i * TFM_PANEL,
-                                       s->type[2]);
+        w0 = tfm_panels_weights(weight, type, 2 * pair, in, k, depth, tile);
+        w1 = w0; /* an odd number of panels: these sums are dropped */
+        if (both)
+            w1 = tfm_panels_weights(weight, type, 2 * pair + 1, in, k, depth,
+                                    tile + depth * TFM_PANEL);
+        if (s->type[2] != TFM_STEP_NONE && k + depth == in) {
+            b[0] = tfm_panels_take(bias, column, columns, s->type[2]);
+            if (both)
+                b[1] = tfm_panels_take(bias, column + TFM_PANEL, columns - TFM_PANEL, s->type[2]);
         }
         for (uint t = first; t < end; t++) {
             const uint row = t * TFM_PANELS_ROWS;
             tfm_panels_tile(x + (ulong)row * in + k, in, min(n - row, (uint)TFM_PANELS_ROWS) - 1,
-                            tile, depth, k > 0, b, y + (ulong)row * out + column, out, columns);
+                            w0, w1, depth, k > 0, b, y + (ulong)row * out + column, out, columns);
         }
     }
 }

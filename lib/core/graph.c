@@ -31,20 +31,15 @@ void tfm_graph_destroy(struct tfm_graph *graph)
 {
     if (!graph || atomic_fetch_sub(&graph->holders, 1) != 1)
         return;
+    tfm__graph_outputs_undo(graph, NULL);
     for (uint32_t i = 0; i < graph->n_tensors; i++) {
         tfm__free((char *)graph->tensors[i]->name);
         tfm__free(graph->tensors[i]);
     }
     for (uint32_t i = 0; i < graph->n_nodes; i++)
         tfm__free(graph->nodes[i]);
-    while (graph->scopes) {
-        struct tfm__graph_scope *next = graph->scopes->all;
-        tfm__free((char *)graph->scopes->public.kind);
-        tfm__free((char *)graph->scopes->public.name);
-        tfm__free(graph->scopes);
-        graph->scopes = next;
-    }
-    tfm__graph_makers_free(graph);
+    tfm__graph_scopes_free(graph, NULL);
+    tfm__graph_makers_free(graph, NULL);
     tfm__free(graph->tensors);
     tfm__free(graph->nodes);
     tfm__free(graph);
@@ -289,15 +284,31 @@ struct tfm_tensor *tfm_graph_output(struct tfm_graph *graph, struct tfm_tensor *
                       "output \"%s\": a tensor of that name is already there", name);
         return NULL;
     }
+    struct tfm__graph_output *output = tfm__alloc(sizeof *output);
     char *copy = tfm__strdup(name);
-    if (!copy) {
+    if (!copy || !output) {
+        tfm__free(output);
+        tfm__free(copy);
         tfm_error_set(&graph->error, TFM_STATUS_NOMEM, "output \"%s\": out of memory", name);
         return NULL;
     }
-    tfm__free((char *)tensor->name);
+    *output = (struct tfm__graph_output){tensor, (char *)tensor->name, graph->outputs};
+    graph->outputs = output;
     tensor->name = copy;
     tensor->kind = TFM_TENSOR_OUTPUT;
     return tensor;
+}
+
+void tfm__graph_outputs_undo(struct tfm_graph *graph, const void *end)
+{
+    while (graph->outputs && (const void *)graph->outputs != end) {
+        struct tfm__graph_output *output = graph->outputs;
+        graph->outputs = output->next;
+        tfm__free((char *)output->tensor->name);
+        output->tensor->name = output->name;
+        output->tensor->kind = TFM_TENSOR_INTERMEDIATE;
+        tfm__free(output);
+    }
 }
 
 struct tfm_tensor *tfm_graph_reshape(struct tfm_graph *graph, struct tfm_tensor *tensor, int rank,
@@ -341,6 +352,17 @@ void tfm_graph_scope_push(struct tfm_graph *graph, const char *kind, const char 
     }
     if (!scope || !scope->public.kind || !scope->public.name)
         tfm_error_set(&graph->error, TFM_STATUS_NOMEM, "graph: out of memory at \"%s\"", name);
+}
+
+void tfm__graph_scopes_free(struct tfm_graph *graph, const void *end)
+{
+    while (graph->scopes && (const void *)graph->scopes != end) {
+        struct tfm__graph_scope *next = graph->scopes->all;
+        tfm__free((char *)graph->scopes->public.kind);
+        tfm__free((char *)graph->scopes->public.name);
+        tfm__free(graph->scopes);
+        graph->scopes = next;
+    }
 }
 
 void tfm_graph_scope_pop(struct tfm_graph *graph)

@@ -21,6 +21,13 @@ struct tfm__graph_maker {
     _Alignas(16) unsigned char settings[];
 };
 
+/* An intermediate that was made an output, and the name that it had before. */
+struct tfm__graph_output {
+    struct tfm_tensor *tensor;
+    char *name;
+    struct tfm__graph_output *next;
+};
+
 struct tfm_graph {
     atomic_uint holders;
     atomic_int frozen;
@@ -31,6 +38,7 @@ struct tfm_graph {
     struct tfm__graph_scope *scopes;
     struct tfm__graph_scope *scope; /* innermost */
     struct tfm__graph_maker *makers;
+    struct tfm__graph_output *outputs;
 };
 
 /* One more holder; tfm_graph_destroy gives one up. Graphs that are held by plans are frozen. */
@@ -40,7 +48,11 @@ void tfm__graph_freeze(struct tfm_graph *graph);
 
 /* 1 if the graph can still be built; else the reason is in its error. */
 int tfm__graph_open(struct tfm_graph *graph, const char *what);
-void tfm__graph_makers_free(struct tfm_graph *graph);
+/* Of each list what stands before `end`, the younger part; NULL = all. Undone, an output is an intermediate
+ * of its old name again. */
+void tfm__graph_makers_free(struct tfm_graph *graph, const void *end);
+void tfm__graph_scopes_free(struct tfm_graph *graph, const void *end);
+void tfm__graph_outputs_undo(struct tfm_graph *graph, const void *end);
 
 /* The tensor whose bytes these are: itself, or what it is a view of. */
 static inline const struct tfm_tensor *tfm__tensor_root(const struct tfm_tensor *tensor)

@@ -67,9 +67,9 @@ enum tfm_status tfm_graph_buffer_values(const struct tfm_graph *graph,
     return maker->make(buffer, maker->settings, values, err);
 }
 
-void tfm__graph_makers_free(struct tfm_graph *graph)
+void tfm__graph_makers_free(struct tfm_graph *graph, const void *end)
 {
-    while (graph->makers) {
+    while (graph->makers && (const void *)graph->makers != end) {
         struct tfm__graph_maker *next = graph->makers->next;
         tfm__free(graph->makers);
         graph->makers = next;

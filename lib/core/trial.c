@@ -169,9 +169,10 @@ static int spawn(const struct tfm__trial *trial, const char *file, int to, pid_t
         posix_spawn_file_actions_destroy(&actions);
         return code;
     }
-    code = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    /* where the caller has closed its own, `to` may be 1 already: then only its flag is cleared */
+    code = posix_spawn_file_actions_adddup2(&actions, to, STDOUT_FILENO);
     if (!code)
-        code = posix_spawn_file_actions_adddup2(&actions, to, STDOUT_FILENO);
+        code = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     if (!code)
         code = posix_spawnattr_setsigmask(&attributes, &none);
     if (!code)

@@ -193,6 +193,16 @@ static void answer(const struct watch *watch, int in_time, int seconds, int stat
     printf("\n%s\n", watch->name);
 }
 
+/* Whoever asks may have closed its standard error: nothing else may get that number. */
+static void open_standard_streams(void)
+{
+    int file = 0;
+    while (file >= 0 && file <= STDERR_FILENO)
+        file = open("/dev/null", O_RDWR);
+    if (file >= 0)
+        close(file);
+}
+
 int main(int argc, char **argv)
 {
     struct watch watch = {0};
@@ -205,6 +215,7 @@ int main(int argc, char **argv)
                 "Loads a TFM backend in a process of its own and says whether that survives.\n");
         return 2;
     }
+    open_standard_streams();
     if (!start(&watch, argv[2])) {
         printf("no process for it: %s\n", strerror(errno));
         return 1;

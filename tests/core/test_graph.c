@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Faults caught: a wrong shape that gets through a builder, an error that does not name layer and shapes,
- * a later error that hides the first, a graph that changes after compile. */
+ * a later error that hides the first, a graph that changes after compile, one that is of no use after an
+ * error: of what is taken back something stays, or something goes that was there before. */
 #include <check.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <tfm/nn.h>
@@ -189,6 +191,121 @@ START_TEST(many_nodes)
 }
 END_TEST
 
+/* ---- back to a mark ---- */
+
+static enum tfm_status make_ones(const struct tfm_tensor *buffer, const void *settings,
+                                 void *values, struct tfm_error *err)
+{
+    (void)err;
+    for (int64_t i = 0; i < buffer->shape[0]; i++)
+        ((float *)values)[i] = *(const float *)settings;
+    return TFM_STATUS_OK;
+}
+
+static struct tfm_tensor *ones(const char *name, float value)
+{
+    return tfm_graph_buffer_maker(graph, tfm_graph_buffer(graph, name, TFM_DTYPE_F32, 1, SHAPE(4)),
+                                  make_ones, &value, sizeof value);
+}
+
+START_TEST(a_rewound_graph_is_as_it_was)
+{
+    struct tfm_graph_mark mark;
+    float values[4];
+
+    struct tfm_tensor *ids = tfm_graph_input(graph, "ids", TFM_DTYPE_I32, 1, SHAPE(0));
+    struct tfm_tensor *fresh = tfm_graph_input(graph, "fresh", TFM_DTYPE_I32, 1, SHAPE(0));
+    struct tfm_tensor *x = tfm_nn_embedding(graph, "words", ids, 100, 4, TFM_DTYPE_F32);
+    ones("kept", 2);
+    tfm_graph_scope_push(graph, "outer", "a");
+    struct tfm_tensor *y = tfm_op_add(graph, x, x);
+    char name[64];
+    snprintf(name, sizeof name, "%s", y->name);
+    tfm_graph_mark(graph, &mark);
+    const uint32_t nodes = tfm_graph_node_count(graph), tensors = tfm_graph_tensor_count(graph);
+
+    for (int turn = 0; turn < 3; turn++) { /* in the last with an error */
+        tfm_nn_embedding(graph, "few", ids, 7 + turn, 4, TFM_DTYPE_F32);
+        tfm_nn_learned_positions(graph, "late", x, fresh, 9, TFM_DTYPE_F32);
+        ones("dropped", (float)turn);
+        tfm_graph_scope_push(graph, "inner", "a.b");
+        ck_assert_ptr_nonnull(tfm_graph_output(graph, y, "y"));
+        for (int i = 0; i < 200; i++) /* more than one growth */
+            x = tfm_op_add(graph, x, y);
+        if (turn == 2)
+            tfm_nn_linear(graph, "words", x, 3, TFM_DTYPE_F32, 0); /* words.weight, another shape */
+        else
+            tfm_graph_scope_pop(graph);
+        ck_assert_int_eq(ids->limit, 7 + turn);
+        ck_assert_int_eq(fresh->limit, 9);
+        ck_assert_int_eq(tfm_graph_check(graph, NULL) != TFM_STATUS_OK, turn == 2);
+        tfm_graph_scope_pop(graph);
+
+        ck_assert_int_eq(tfm_graph_rewind(graph, &mark, NULL), TFM_STATUS_OK);
+        x = (struct tfm_tensor *)tfm_graph_node(graph, 0)->outputs[0];
+        ck_assert_int_eq(tfm_graph_check(graph, NULL), TFM_STATUS_OK);
+        ck_assert_uint_eq(tfm_graph_node_count(graph), nodes);
+        ck_assert_uint_eq(tfm_graph_tensor_count(graph), tensors);
+        ck_assert_int_eq(ids->limit, 100);
+        ck_assert(fresh->limit == 0 && !fresh->is_position && !ids->is_position);
+        ck_assert_int_eq(y->kind, TFM_TENSOR_INTERMEDIATE);
+        ck_assert_str_eq(y->name, name);
+        ck_assert_ptr_null(tfm_graph_find(graph, "few.weight"));
+        ck_assert_ptr_null(tfm_graph_find(graph, "dropped"));
+    }
+    /* and goes on: in the scope of the mark, with names and values that were taken back */
+    ck_assert_ptr_nonnull(ones("dropped", 5));
+    ck_assert_ptr_nonnull(tfm_graph_output(graph, tfm_op_add(graph, y, y), "y"));
+    ck_assert_str_eq(tfm_graph_node(graph, nodes)->scope->name, "a");
+    tfm_graph_scope_pop(graph);
+    ck_assert_int_eq(tfm_graph_check(graph, NULL), TFM_STATUS_OK);
+    ck_assert_int_eq(
+        tfm_graph_buffer_values(graph, tfm_graph_find(graph, "kept"), values, sizeof values, NULL),
+        TFM_STATUS_OK);
+    ck_assert_float_eq(values[3], 2);
+    ck_assert_int_eq(tfm_graph_buffer_values(graph, tfm_graph_find(graph, "dropped"), values,
+                                             sizeof values, NULL),
+                     TFM_STATUS_OK);
+    ck_assert_float_eq(values[3], 5);
+}
+END_TEST
+
+/* A mark that does not stand any more is refused, and nothing is lost. */
+START_TEST(marks_that_do_not_stand)
+{
+    struct tfm_graph_mark empty, early, late, foreign;
+    struct tfm_graph *other = NULL;
+    struct tfm_error err = {0};
+
+    ck_assert_int_eq(tfm_graph_create(&other, NULL), TFM_STATUS_OK);
+    tfm_graph_mark(other, &foreign);
+    tfm_graph_mark(graph, &empty);
+    struct tfm_tensor *x = input("x", 8);
+    tfm_graph_mark(graph, &early);
+    tfm_graph_scope_push(graph, "outer", "a");
+    tfm_op_add(graph, x, x);
+    tfm_graph_mark(graph, &late);
+    ck_assert_int_eq(tfm_graph_rewind(graph, &foreign, &err), TFM_STATUS_INVALID_ARGUMENT);
+    ck_assert_int_eq(tfm_graph_rewind(graph, &early, &err), TFM_STATUS_OK);
+    ck_assert_int_eq(tfm_graph_rewind(graph, &late, &err), TFM_STATUS_INVALID_ARGUMENT);
+    ck_assert_msg(strstr(err.text, "taken back") != NULL, "%s", err.text);
+    /* as many nodes and tensors as the mark has, but others: y stands on what would go */
+    struct tfm_tensor *w = input("w", 8);
+    tfm_op_add(graph, w, w);
+    input("more", 8);
+    late.scopes = late.scope = NULL;
+    late.tensors = 2;
+    ck_assert_int_eq(tfm_graph_rewind(graph, &late, &err), TFM_STATUS_INVALID_ARGUMENT);
+    ck_assert_uint_eq(tfm_graph_node_count(graph), 1);
+    ck_assert_uint_eq(tfm_graph_tensor_count(graph), 4);
+    ck_assert_int_eq(tfm_graph_rewind(graph, &early, &err), TFM_STATUS_OK);
+    ck_assert_int_eq(tfm_graph_rewind(graph, &empty, &err), TFM_STATUS_OK);
+    ck_assert_uint_eq(tfm_graph_tensor_count(graph), 0);
+    ck_assert_ptr_nonnull(input("x", 5));
+    tfm_graph_destroy(other);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("graph");
@@ -199,5 +316,7 @@ int main(void)
     tcase_add_test(tcase, the_same_declaration_is_the_same_tensor);
     tcase_add_test(tcase, limits_of_ids);
     tcase_add_test(tcase, many_nodes);
+    tcase_add_test(tcase, a_rewound_graph_is_as_it_was);
+    tcase_add_test(tcase, marks_that_do_not_stand);
     return tests_run(suite);
 }

@@ -349,9 +349,31 @@ START_TEST(built)
          TFM_STATUS_INVALID_ARGUMENT,
          {"rope.table", "different values"}},
     };
+    struct tfm_graph_mark mark;
+    struct tfm_error err = {0};
+
     ck_assert_int_eq((int)(sizeof rows / sizeof *rows), 26);
+    struct tfm_tensor *given =
+        tfm_graph_input(graph, "given", TFM_DTYPE_F32, 2, (int64_t[]){0, 12});
+    struct tfm_tensor *y = tfm_nn_linear(graph, "first", given, 12, TFM_DTYPE_F32, 0);
+    tfm_graph_mark(graph, &mark);
     rows[_i].build();
     refused(rows[_i].status, rows[_i].words);
+
+    /* the graph goes on: what was refused is taken back, and the same names are built in the right way */
+    ck_assert_int_eq(tfm_graph_rewind(graph, &mark, NULL), TFM_STATUS_OK);
+    ck_assert_uint_eq(tfm_graph_node_count(graph), 1);
+    const struct tfm_nn_block block = {.attention = {.heads = 8,
+                                                     .kv_heads = 2,
+                                                     .head_dim = 4,
+                                                     .pos = positions(),
+                                                     .rope_table = table(4),
+                                                     .slots = 1,
+                                                     .cells = 16},
+                                       .ffn = {.width = 4}};
+    y = tfm_nn_block(graph, "blk.3", y, &block);
+    tfm_graph_output(graph, tfm_nn_linear(graph, "l", y, 5, TFM_DTYPE_F32, 0), "y");
+    ck_assert_msg(tfm_graph_check(graph, &err) == TFM_STATUS_OK, "%s", err.text);
 }
 END_TEST
 

@@ -5,7 +5,9 @@
 #ifndef TESTS_OPENCL_INTEROP_SCENE_H
 #define TESTS_OPENCL_INTEROP_SCENE_H
 
+#ifndef CL_TARGET_OPENCL_VERSION
 #define CL_TARGET_OPENCL_VERSION 120
+#endif
 #include <tfm/opencl.h>
 #include <tfm/tfm.h>
 

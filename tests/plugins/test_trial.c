@@ -4,6 +4,7 @@
  * lost or names another place; a trial that outlives its time or leaves a process behind; one that is left
  * out without a word. */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -303,6 +304,23 @@ START_TEST(a_wrong_setting_is_an_error)
 }
 END_TEST
 
+/* Catches: an answer that gets lost in a stream which the program has closed. */
+START_TEST(a_program_may_have_closed_its_streams)
+{
+    int saved[3];
+
+    for (int i = 0; i < 3; i++) {
+        saved[i] = fcntl(i, F_DUPFD_CLOEXEC, 10);
+        if (_i >> i & 1)
+            close(i);
+    }
+    create("crash_probe");
+    expect_refused(bad[2].reason);
+    for (int i = 0; i < 3; i++)
+        dup2(saved[i], i);
+}
+END_TEST
+
 static void *ask(void *context)
 {
     struct tfm_registry *mine;
@@ -358,6 +376,7 @@ int main(void)
     tcase_add_test(tcase, the_package_is_trusted_unless_all_are_tried);
     tcase_add_loop_test(tcase, a_helper_that_is_none_is_told, 0, N_HELPERS);
     tcase_add_loop_test(tcase, a_wrong_setting_is_an_error, 0, N_SETTINGS);
+    tcase_add_loop_test(tcase, a_program_may_have_closed_its_streams, 0, 8);
     tcase_add_test(tcase, threads_and_signals_of_the_program_are_its_own);
     return tests_run(suite);
 }

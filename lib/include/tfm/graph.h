@@ -3,7 +3,7 @@
  *
  * Builders return the new tensor, or NULL after an error; NULL inputs are passed on, so that a whole
  * model is written without a test a line, and tfm_graph_check tells at the end. The first error
- * stays. All memory belongs to the graph. */
+ * stays, until the graph is rewound. All memory belongs to the graph. */
 #ifndef TFM_GRAPH_H
 #define TFM_GRAPH_H
 
@@ -21,6 +21,20 @@ TFM_API enum tfm_status tfm_graph_create(struct tfm_graph **graph, struct tfm_er
 TFM_API void tfm_graph_destroy(struct tfm_graph *graph);
 /* OK, or the first error of any builder, with its text copied to err. */
 TFM_API enum tfm_status tfm_graph_check(const struct tfm_graph *graph, struct tfm_error *err);
+
+/* A place in the building of a graph, to come back to when a layer is refused. Members are private. */
+struct tfm_graph_mark {
+    const struct tfm_graph *graph;
+    uint32_t tensors, nodes;
+    const void *scopes, *scope, *makers, *outputs;
+};
+TFM_API void tfm_graph_mark(const struct tfm_graph *graph, struct tfm_graph_mark *mark);
+/* Takes back everything since the mark: tensors (pointers to them are void), nodes, scopes, outputs that
+ * were marked, makers of buffers, limits of indices, and the error. The same mark may be used again.
+ * INVALID_ARGUMENT: the mark is of another graph, or of a part that an earlier rewind took back; BUSY: the
+ * graph was compiled. The graph is unchanged then. */
+TFM_API enum tfm_status tfm_graph_rewind(struct tfm_graph *graph, const struct tfm_graph_mark *mark,
+                                         struct tfm_error *err);
 
 /* Trainable weight / constant buffer, looked up by `name` in the weights. Names are unique; the same
  * name with the same dtype and shape returns the same tensor (a tied head), otherwise an error. */
