@@ -7,6 +7,7 @@
 #ifndef TFM_COMMON_CL
 #include "common.cl"
 #endif
+#define TFM_ADD_CL
 
 static void tfm_add(__global const uchar *a, __global const uchar *b, __global uchar *y,
                     __global const struct tfm_step *s, __global const int *rows, uint part,
@@ -25,6 +26,7 @@ static void tfm_add(__global const uchar *a, __global const uchar *b, __global u
     }
 }
 
+#ifndef TFM_PERSISTENT /* this function alone is a kernel, too */
 __kernel void tfm_run_add(__global const uchar *a, __global const uchar *b, __global uchar *y,
                           __global const struct tfm_step *steps, uint index,
                           __global const int *rows)
@@ -32,3 +34,4 @@ __kernel void tfm_run_add(__global const uchar *a, __global const uchar *b, __gl
     __global const struct tfm_step *s = steps + index;
     tfm_add(a + s->at[0], b + s->at[1], y + s->at[2], s, rows, get_group_id(0), get_num_groups(0));
 }
+#endif

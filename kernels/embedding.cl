@@ -7,6 +7,7 @@
 #ifndef TFM_COMMON_CL
 #include "common.cl"
 #endif
+#define TFM_EMBEDDING_CL
 
 /* One block of 32 values of one lane. */
 static void tfm_embedding_q4(__global const uchar *block, int affine, uint lane, __global float *y)
@@ -61,6 +62,7 @@ static void tfm_embedding(__global const uchar *table, __global const int *ids, 
         tfm_embedding_row(table, (uint)ids[row], y + (ulong)row * s->width, s);
 }
 
+#ifndef TFM_PERSISTENT /* this function alone is a kernel, too */
 __kernel void tfm_run_embedding(__global const uchar *table, __global const uchar *ids,
                                 __global uchar *y, __global const struct tfm_step *steps,
                                 uint index, __global const int *rows)
@@ -69,3 +71,4 @@ __kernel void tfm_run_embedding(__global const uchar *table, __global const ucha
     tfm_embedding(table + s->at[0], (__global const int *)(ids + s->at[1]),
                   (__global float *)(y + s->at[2]), s, rows, get_group_id(0), get_num_groups(0));
 }
+#endif

@@ -90,6 +90,7 @@ static void tfm_attention_merge_splits(__global const float *partial, __global f
     }
 }
 
+#ifndef TFM_PERSISTENT
 __kernel void tfm_run_gqa_attention_merge(__global const uchar *partial, __global uchar *y,
                                           __global uchar *scratch,
                                           __global const struct tfm_step *steps, uint index,
@@ -100,3 +101,4 @@ __kernel void tfm_run_gqa_attention_merge(__global const uchar *partial, __globa
         (__global const float *)(partial + s->at[0]), (__global float *)(y + s->at[1]),
         (__global float *)(scratch + s->at[2]), s, rows, get_group_id(0), get_num_groups(0));
 }
+#endif

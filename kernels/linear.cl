@@ -14,6 +14,8 @@
 #include "common.cl"
 #endif
 
+#define TFM_LINEAR_CL
+
 #ifndef TFM_LINEAR_TILE
 #define TFM_LINEAR_TILE 4
 #endif
@@ -131,6 +133,22 @@ TFM_INLINE void tfm_linear_plain(__global const uchar *panel, const uint type,
         acc[t] += odd[t];
 }
 
+/* acc[t] = x[t] . panel, of any type. */
+TFM_INLINE void tfm_linear_panel(const uint type, __global const uchar *panel,
+                                 __global const float *x, __global const float *sums, uint in,
+                                 uint last, const uint tile, float16 *acc)
+{
+#pragma unroll
+    for (uint t = 0; t < tile; t++)
+        acc[t] = 0.0f;
+    if (type == TFM_STEP_Q4_0 || type == TFM_STEP_Q4_1)
+        tfm_linear_q4(panel, type == TFM_STEP_Q4_1, x, sums, in, last, tile, acc);
+    else if (type == TFM_STEP_Q8_0)
+        tfm_linear_q8(panel, x, in, last, tile, acc);
+    else
+        tfm_linear_plain(panel, type, x, in, last, tile, acc);
+}
+
 /* Rows [row, row + tile) of one panel; those past `n` are computed and dropped. */
 TFM_INLINE void tfm_linear_rows(const uint type, __global const uchar *panel,
                                 __global const float *x, __global const float *sums,
@@ -141,17 +159,8 @@ TFM_INLINE void tfm_linear_rows(const uint type, __global const uchar *panel,
     const uint first = p * TFM_PANEL, lanes = min(s->out - first, TFM_PANEL);
     float16 acc[TFM_LINEAR_TILE];
 
-#pragma unroll
-    for (uint t = 0; t < tile; t++)
-        acc[t] = 0.0f;
-    x += (ulong)row * in;
-    if (type == TFM_STEP_Q4_0 || type == TFM_STEP_Q4_1)
-        tfm_linear_q4(panel, type == TFM_STEP_Q4_1, x, sums + row * (in / TFM_BLOCK), in, last,
-                      tile, acc);
-    else if (type == TFM_STEP_Q8_0)
-        tfm_linear_q8(panel, x, in, last, tile, acc);
-    else
-        tfm_linear_plain(panel, type, x, in, last, tile, acc);
+    tfm_linear_panel(type, panel, x + (ulong)row * in, sums + row * (in / TFM_BLOCK), in, last,
+                     tile, acc);
 
     float16 b = 0.0f;
     if (s->type[2] != TFM_STEP_NONE)
@@ -217,6 +226,7 @@ TFM_INLINE void tfm_linear(const uint type, __global const uchar *x, __global co
     }
 }
 
+#ifndef TFM_PERSISTENT
 __kernel void tfm_run_linear(__global const uchar *x, __global const uchar *weight,
                              __global const uchar *bias, __global uchar *y, __global uchar *sums,
                              __global const struct tfm_step *steps, uint index,
@@ -226,3 +236,4 @@ __kernel void tfm_run_linear(__global const uchar *x, __global const uchar *weig
     tfm_linear(TFM_LINEAR_TYPE, x + s->at[0], weight + s->at[1], bias + s->at[2], y + s->at[3],
                (__global float *)(sums + s->at[4]), s, rows, get_group_id(0), get_num_groups(0));
 }
+#endif

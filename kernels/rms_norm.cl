@@ -7,6 +7,7 @@
 #ifndef TFM_COMMON_CL
 #include "common.cl"
 #endif
+#define TFM_RMS_NORM_CL
 
 static void tfm_rms_norm_row(__global const uchar *x, __global const uchar *gamma,
                              __global uchar *y, ulong first, __global const struct tfm_step *s)
@@ -43,6 +44,7 @@ static void tfm_rms_norm(__global const uchar *x, __global const uchar *gamma, _
         tfm_rms_norm_row(x, gamma, y, (ulong)row * s->width, s);
 }
 
+#ifndef TFM_PERSISTENT /* this function alone is a kernel, too */
 __kernel void tfm_run_rms_norm(__global const uchar *x, __global const uchar *gamma,
                                __global uchar *y, __global const struct tfm_step *steps, uint index,
                                __global const int *rows)
@@ -51,3 +53,4 @@ __kernel void tfm_run_rms_norm(__global const uchar *x, __global const uchar *ga
     tfm_rms_norm(x + s->at[0], gamma + s->at[1], y + s->at[2], s, rows, get_group_id(0),
                  get_num_groups(0));
 }
+#endif

@@ -13,6 +13,7 @@
 #ifndef TFM_COMMON_CL
 #include "common.cl"
 #endif
+#define TFM_ROPE_CL
 
 /* Pairs [i, i + n) of one head, one by one. at = element of the head's beginning. */
 static void tfm_rope_pairs(__global const uchar *x, __global uchar *y, ulong at,
@@ -76,6 +77,7 @@ static void tfm_rope(__global const uchar *x, __global const int *pos, __global 
     }
 }
 
+#ifndef TFM_PERSISTENT /* this function alone is a kernel, too */
 __kernel void tfm_run_rope(__global const uchar *x, __global const uchar *pos,
                            __global const uchar *table, __global uchar *y,
                            __global const struct tfm_step *steps, uint index,
@@ -86,3 +88,4 @@ __kernel void tfm_run_rope(__global const uchar *x, __global const uchar *pos,
              (__global const float *)(table + s->at[2]), y + s->at[3], s, rows, get_group_id(0),
              get_num_groups(0));
 }
+#endif

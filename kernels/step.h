@@ -28,7 +28,7 @@ typedef float tfm_f32;
 #define TFM_STEP_Q8_0 7u
 #define TFM_STEP_NONE 0xffffffffu /* type of an absent operand */
 
-#define TFM_STEP_OPERANDS 7
+#define TFM_STEP_OPERANDS 8
 
 /* Packed weights: panels of 16 output rows. Plain types [in][16]; block types [in/32] of: d[16] f16
  * (, m[16] f16), then the quants by fours of k, lane r holding k = 4j..4j+3 of row r: 4-bit
@@ -42,6 +42,27 @@ typedef float tfm_f32;
 /* The rows that a step works on. */
 #define TFM_STEP_ALL_ROWS 0u /* N of the run */
 #define TFM_STEP_OUT_ROWS 1u /* R of the run */
+
+/* What a step of kernels/persistent.cl does. Those up to TFM_PHASE_SWIGLU are the ops of these names. */
+#define TFM_PHASE_NOTHING   0u
+#define TFM_PHASE_EMBEDDING 1u
+#define TFM_PHASE_TAKE_ROWS 2u
+#define TFM_PHASE_RMS_NORM  3u
+#define TFM_PHASE_ROPE      4u
+#define TFM_PHASE_ADD       5u
+#define TFM_PHASE_SWIGLU    6u
+#define TFM_PHASE_NORM      7u  /* rms_norm of all rows, by each part for itself */
+#define TFM_PHASE_MERGE     8u  /* attention splits to rows, by each part for itself */
+#define TFM_PHASE_ATTEND    9u  /* attention of few rows, split by split */
+#define TFM_PHASE_APPEND    10u /* k and v to the caches */
+#define TFM_PHASE_PROJECT   11u /* linear, and what is done with its output at once: */
+
+#define TFM_PROJECT_GATE   1u  /* swiglu of two weights: operands 5, 6 = weight and bias of `up` */
+#define TFM_PROJECT_ADD    2u  /* y += operand 5 */
+#define TFM_PROJECT_ROPE   4u  /* rope with table and pos: operands 5, 6 */
+#define TFM_PROJECT_APPEND 8u  /* also to the cache: operand 7 */
+#define TFM_PROJECT_OWN    16u /* x is what this part has in its scratch */
+#define TFM_PROJECT_SUMS   32u /* first of its phase: makes the sums of x */
 
 struct tfm_step {
     tfm_u64 at[TFM_STEP_OPERANDS];   /* byte offset of each operand in its buffer */
@@ -68,6 +89,19 @@ struct tfm_step {
     tfm_f32 eps, scale, softcap;
     tfm_u32 group;                   /* work-items of a group; 0 = one, as the wide shape wants */
     tfm_u32 local_floats;            /* local memory of a group, an argument; group shape alone */
+
+    /* persistent.cl only */
+    tfm_u32 buffer[TFM_STEP_OPERANDS]; /* number of the buffer that an operand lies in */
+    tfm_u32 phase;                     /* TFM_PHASE_* */
+    tfm_u32 barrier;                   /* 1 = last step of a phase: all parts wait for each other */
+    tfm_u32 patience;                  /* how many times the usual bound a part waits there */
+    tfm_u32 project;                   /* TFM_PROJECT_* */
+    tfm_u32 panels_a_unit;             /* panels that one part computes together */
+    tfm_u32 first_unit, all_units;     /* of this step among the units of its phase */
+    tfm_u32 slices;                    /* rope: slices of head_dim that a head is turned in */
+    tfm_u32 turns;                     /* rope: elements of a row of the table, pairs times two */
+    tfm_u32 cells_a_split;
+    tfm_u32 sums_at, raw_at; /* floats of scratch before the sums of x, and before products */
 };
 
 /* The rows of one run (struct tfm_rows), an array of int: these words, then slot [S], start [S],
@@ -77,5 +111,14 @@ struct tfm_step {
 #define TFM_ROWS_N_OUT 2
 #define TFM_ROWS_S     3 /* sequences at full capacity: stride of the three lists */
 #define TFM_ROWS_LISTS 4
+
+/* What a run of persistent.cl reads and writes beside its operands, an array of int: the barrier's word,
+ * a place where a test makes a part stall (step + 1, part, polls), the step that each part left at, and
+ * from TFM_CONTROL_ROWS on the rows. */
+#define TFM_CONTROL_BARRIER 0
+#define TFM_CONTROL_STALL   32
+#define TFM_CONTROL_LEFT    64
+#define TFM_CONTROL_PARTS   256 /* most parts */
+#define TFM_CONTROL_ROWS    320
 
 #endif

@@ -6,6 +6,7 @@
 #ifndef TFM_COMMON_CL
 #include "common.cl"
 #endif
+#define TFM_TAKE_ROWS_CL
 
 static void tfm_take_rows(__global const uchar *x, __global uchar *y,
                           __global const struct tfm_step *s, __global const int *rows, uint part,
@@ -26,6 +27,7 @@ static void tfm_take_rows(__global const uchar *x, __global uchar *y,
     }
 }
 
+#ifndef TFM_PERSISTENT /* this function alone is a kernel, too */
 __kernel void tfm_run_take_rows(__global const uchar *x, __global uchar *y,
                                 __global const struct tfm_step *steps, uint index,
                                 __global const int *rows)
@@ -33,3 +35,4 @@ __kernel void tfm_run_take_rows(__global const uchar *x, __global uchar *y,
     __global const struct tfm_step *s = steps + index;
     tfm_take_rows(x + s->at[0], y + s->at[1], s, rows, get_group_id(0), get_num_groups(0));
 }
+#endif

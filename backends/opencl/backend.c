@@ -132,12 +132,24 @@ static uint64_t kernel_launches(void)
     return atomic_load(&tfm__cl_kernel_launches);
 }
 
+static uint64_t persistent_runs(void)
+{
+    return atomic_load(&tfm__cl_persistent_runs);
+}
+
+static uint64_t persistent_bails(void)
+{
+    return atomic_load(&tfm__cl_persistent_bails);
+}
+
 static const void *extension(void *device, const char *name)
 {
     static const struct tfm_opencl_counters counters = {
         .struct_size = sizeof counters,
         .sgemm_calls = sgemm_calls,
         .kernel_launches = kernel_launches,
+        .persistent_runs = persistent_runs,
+        .persistent_bails = persistent_bails,
     };
 
     (void)device;

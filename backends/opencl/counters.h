@@ -12,8 +12,10 @@
 /* Append only: read a member only if struct_size covers it. */
 struct tfm_opencl_counters {
     size_t struct_size;
-    uint64_t (*sgemm_calls)(void);     /* calls of CLBlast's SGEMM by runs */
-    uint64_t (*kernel_launches)(void); /* launches of our own kernels by runs */
+    uint64_t (*sgemm_calls)(void);      /* calls of CLBlast's SGEMM by runs */
+    uint64_t (*kernel_launches)(void);  /* launches of our own kernels by runs */
+    uint64_t (*persistent_runs)(void);  /* runs tried as one launch */
+    uint64_t (*persistent_bails)(void); /* ... whose parts left before the end */
 };
 
 #endif

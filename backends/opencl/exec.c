@@ -18,8 +18,8 @@ static enum tfm_status no_memory(const struct tfm_host *host, struct tfm_error *
 
 /* ---- opening ---- */
 
-static struct tfm_memory resolve(const struct tfm__cl_exec *e, const struct tfm__cl_operand *o,
-                                 const struct tfm_exec_memory *memory, size_t workspace)
+struct tfm_memory tfm__cl_resolve(const struct tfm__cl_exec *e, const struct tfm__cl_operand *o,
+                                  const struct tfm_exec_memory *memory, size_t workspace)
 {
     switch (o->place) {
     case TFM__CL_MEMORY:
@@ -34,39 +34,49 @@ static struct tfm_memory resolve(const struct tfm__cl_exec *e, const struct tfm_
         return (struct tfm_memory){e->gemm_weight, 0};
     case TFM__CL_GEMM_PRODUCT:
         return (struct tfm_memory){e->gemm_product, 0};
+    case TFM__CL_SCRATCH:
+    case TFM__CL_PARTIAL:
     case TFM__CL_ABSENT:
         break;
     }
     return (struct tfm_memory){NULL, 0};
 }
 
-static enum tfm_status create_steps(struct tfm__cl_exec *e, const struct tfm_exec_memory *memory,
-                                    size_t workspace, struct tfm_error *err)
+enum tfm_status tfm__cl_steps_create(const struct tfm__cl_exec *e,
+                                     const struct tfm__cl_launch *launches, uint32_t n,
+                                     const struct tfm_exec_memory *memory, size_t workspace,
+                                     const cl_mem *buffers, uint32_t n_buffers, cl_mem *made,
+                                     struct tfm_error *err)
 {
-    const struct tfm__cl_program *p = e->program;
     const struct tfm_host *host = e->device->host;
     cl_int code = CL_SUCCESS;
     size_t bytes;
 
-    if (tfm__mul_size(p->n_launches + 1u, sizeof(struct tfm_step), &bytes))
+    if (tfm__mul_size(n + 1u, sizeof(struct tfm_step), &bytes))
         return no_memory(host, err);
     struct tfm_step *steps = host->alloc(bytes);
     if (!steps)
         return no_memory(host, err);
     memset(steps, 0, bytes);
-    for (uint32_t i = 0; i < p->n_launches; i++) {
-        const struct tfm__cl_launch *launch = &p->launches[i];
+    for (uint32_t i = 0; i < n; i++) {
+        const struct tfm__cl_launch *launch = &launches[i];
         steps[i] = launch->step;
         for (uint32_t k = 0; k < TFM_STEP_OPERANDS; k++) {
             steps[i].type[k] = TFM_STEP_NONE;
-            if (k < launch->n_operands) {
-                steps[i].at[k] = resolve(e, &launch->operands[k], memory, workspace).offset;
-                steps[i].type[k] = launch->operands[k].type;
+            if (k >= launch->n_operands)
+                continue;
+            const struct tfm_memory at =
+                tfm__cl_resolve(e, &launch->operands[k], memory, workspace);
+            steps[i].at[k] = at.offset;
+            steps[i].type[k] = launch->operands[k].type;
+            for (uint32_t b = 0; b < n_buffers; b++) {
+                if (buffers[b] == at.buffer)
+                    steps[i].buffer[k] = b;
             }
         }
     }
-    e->steps = clCreateBuffer(e->device->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, bytes,
-                              steps, &code);
+    *made = clCreateBuffer(e->device->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, bytes,
+                           steps, &code);
     host->free(steps);
     return code == CL_SUCCESS ? TFM_STATUS_OK
                               : tfm__cl_fail(host, err, "clCreateBuffer for steps", code);
@@ -112,7 +122,7 @@ static enum tfm_status create_kernel(struct tfm__cl_exec *e, uint32_t index,
                                    code);
     e->kernels[index] = kernel;
     for (; a < launch->n_operands && code == CL_SUCCESS; a++) {
-        const cl_mem buffer = resolve(e, &launch->operands[a], memory, 0).buffer;
+        const cl_mem buffer = tfm__cl_resolve(e, &launch->operands[a], memory, 0).buffer;
         code = clSetKernelArg(kernel, a, sizeof buffer, &buffer);
     }
     if (code == CL_SUCCESS)
@@ -193,13 +203,16 @@ enum tfm_status tfm__cl_exec_open(void *device, const struct tfm_program *progra
     if (status == TFM_STATUS_OK)
         status = create_gemm(e, (struct tfm_memory){memory->workspace.buffer, workspace}, err);
     if (status == TFM_STATUS_OK)
-        status = create_steps(e, memory, workspace, err);
+        status = tfm__cl_steps_create(e, p->launches, p->n_launches, memory, workspace, NULL, 0,
+                                      &e->steps, err);
     if (status == TFM_STATUS_OK)
         status = create_rows(e, err);
     for (uint32_t i = 0; i < p->n_launches && status == TFM_STATUS_OK; i++)
         status = create_kernel(e, i, memory, err);
     if (status == TFM_STATUS_OK)
         status = tfm__cl_profile_open(e, err);
+    if (status == TFM_STATUS_OK && !e->profile) /* a profile is of the launches of nodes */
+        status = tfm__cl_few_open(e, memory, workspace, err);
     if (status != TFM_STATUS_OK) {
         tfm__cl_exec_close(e);
         return status;
@@ -214,6 +227,7 @@ void tfm__cl_exec_close(void *exec)
     const cl_mem memory[] = {e->steps,       e->rows,         e->gemm_x,
                              e->gemm_weight, e->gemm_product, e->gemm_temp};
 
+    tfm__cl_few_close(e);
     tfm__cl_profile_close(e);
     for (uint32_t i = 0; e->kernels && i < e->program->n_launches; i++) {
         if (e->kernels[i])
@@ -232,17 +246,23 @@ void tfm__cl_exec_close(void *exec)
 
 /* ---- running ---- */
 
-static enum tfm_status upload_rows(struct tfm__cl_exec *e, const struct tfm_rows *rows,
-                                   struct tfm_error *err)
+static enum tfm_status check_rows(const struct tfm__cl_exec *e, const struct tfm_rows *rows,
+                                  struct tfm_error *err)
 {
     const struct tfm_capacity *c = &e->program->capacity;
-    const struct tfm_host *host = e->device->host;
-    int32_t *to = e->staging;
 
-    if (rows->n > c->rows || rows->n_seq > c->sequences || rows->n_out > c->out_rows)
-        return host->error(err, TFM_STATUS_INVALID_ARGUMENT,
-                           "opencl: %u rows, %u sequences, %u kept rows; the plan holds %u, %u, %u",
-                           rows->n, rows->n_seq, rows->n_out, c->rows, c->sequences, c->out_rows);
+    if (rows->n <= c->rows && rows->n_seq <= c->sequences && rows->n_out <= c->out_rows)
+        return TFM_STATUS_OK;
+    return e->device->host->error(
+        err, TFM_STATUS_INVALID_ARGUMENT,
+        "opencl: %u rows, %u sequences, %u kept rows; the plan holds %u, %u, %u", rows->n,
+        rows->n_seq, rows->n_out, c->rows, c->sequences, c->out_rows);
+}
+
+void tfm__cl_rows_write(const struct tfm__cl_exec *e, const struct tfm_rows *rows, int32_t *to)
+{
+    const struct tfm_capacity *c = &e->program->capacity;
+
     to[TFM_ROWS_N] = (int32_t)rows->n;
     to[TFM_ROWS_N_SEQ] = (int32_t)rows->n_seq;
     to[TFM_ROWS_N_OUT] = (int32_t)rows->n_out;
@@ -255,10 +275,16 @@ static enum tfm_status upload_rows(struct tfm__cl_exec *e, const struct tfm_rows
     }
     if (rows->n_out)
         memcpy(to + 3 * (size_t)c->sequences, rows->out, rows->n_out * sizeof *to);
+}
+
+static enum tfm_status upload_rows(struct tfm__cl_exec *e, const struct tfm_rows *rows,
+                                   struct tfm_error *err)
+{
+    tfm__cl_rows_write(e, rows, e->staging);
     const cl_int code = clEnqueueWriteBuffer(e->queue, e->rows, CL_FALSE, 0, e->staging_bytes,
                                              e->staging, 0, NULL, NULL);
     return code == CL_SUCCESS ? TFM_STATUS_OK
-                              : tfm__cl_fail(host, err, "clEnqueueWriteBuffer", code);
+                              : tfm__cl_fail(e->device->host, err, "clEnqueueWriteBuffer", code);
 }
 
 enum tfm_status tfm__cl_launch(struct tfm__cl_exec *e, uint32_t index, uint64_t rows,
@@ -296,14 +322,27 @@ static enum tfm_status run_node(struct tfm__cl_exec *e, const struct tfm__cl_nod
     return status;
 }
 
-enum tfm_status tfm__cl_exec_run(void *exec, const struct tfm_rows *rows, struct tfm_error *err)
+static enum tfm_status run_nodes(struct tfm__cl_exec *e, const struct tfm_rows *rows,
+                                 struct tfm_error *err)
 {
-    struct tfm__cl_exec *e = exec;
     enum tfm_status status = upload_rows(e, rows, err);
 
     tfm__cl_profile_begin(e, rows);
     for (uint32_t i = 0; i < e->program->n_nodes && status == TFM_STATUS_OK; i++)
         status = run_node(e, &e->program->nodes[i], rows, err);
+    return status;
+}
+
+enum tfm_status tfm__cl_exec_run(void *exec, const struct tfm_rows *rows, struct tfm_error *err)
+{
+    struct tfm__cl_exec *e = exec;
+    const int few = e->few && rows->n <= TFM__CL_FEW_ROWS && rows->n_out <= TFM__CL_FEW_ROWS;
+    enum tfm_status status = check_rows(e, rows, err);
+
+    if (status == TFM_STATUS_OK && few)
+        status = tfm__cl_few_run(e, rows, err);
+    if (status == TFM_STATUS_OK && (!few || rows->n == 0)) /* no rows: everything is warmed */
+        status = run_nodes(e, rows, err);
     /* also after a failure: nothing of this run may be under way when the caller goes on */
     const cl_int code = clFinish(e->queue);
     tfm__cl_profile_end(e);

@@ -54,12 +54,19 @@ enum tfm__cl_act_choice { TFM__CL_ACT_F32, TFM__CL_ACT_INT8, TFM__CL_ACT_AUTO };
  * that want many work-items that share local memory. */
 enum tfm__cl_shape { TFM__CL_WIDE, TFM__CL_GROUP };
 
+enum tfm__cl_persistent {
+    TFM__CL_PERSISTENT_AUTO, /* where a proof went well */
+    TFM__CL_PERSISTENT_ON,   /* without one */
+    TFM__CL_PERSISTENT_OFF,
+};
+
 struct tfm__cl_settings {
-    enum tfm__cl_gemm_choice gemm; /* TFM_OPENCL_GEMM */
-    enum tfm__cl_act_choice act;   /* TFM_ACT; AUTO is replaced when the device is open */
-    const char *int8;              /* INT8: options of kernels/int8.cl's way */
-    enum tfm__cl_shape shape;      /* TFM_OPENCL_SHAPE */
-    uint32_t group;                /* work-items of a group at most, a power of two */
+    enum tfm__cl_gemm_choice gemm;      /* TFM_OPENCL_GEMM */
+    enum tfm__cl_act_choice act;        /* TFM_ACT; AUTO is replaced when the device is open */
+    const char *int8;                   /* INT8: options of kernels/int8.cl's way */
+    enum tfm__cl_persistent persistent; /* TFM_OPENCL_PERSISTENT */
+    enum tfm__cl_shape shape;           /* TFM_OPENCL_SHAPE */
+    uint32_t group;                     /* work-items of a group at most, a power of two */
 };
 
 struct tfm__cl_device {
@@ -88,6 +95,11 @@ struct tfm__cl_device {
     int told;       /* its table was asked for, so the file was written */
     struct tfm__cl_choice choices[TFM__CL_CHOICES]; /* set while it is opened */
     uint32_t n_choices;
+
+    /* under the lock of persistent kernels (few.c) */
+    int few_proven;     /* 1 = a persistent kernel works here */
+    uint32_t few_parts; /* of it */
+    uint32_t few_polls; /* of a part that waits: about 100 us */
 };
 
 /* Keeps for `tfm doctor` what was chosen and why, and logs it; `what` is a constant. While a device is opened;
@@ -268,6 +280,8 @@ enum tfm__cl_place {
     TFM__CL_MEMORY,    /* memory[tensor] of the exec */
     TFM__CL_POOL,      /* offset in `pool` */
     TFM__CL_WORKSPACE, /* offset in the exec's workspace */
+    TFM__CL_SCRATCH,   /* of phases only, until they are laid out: what each part has for itself */
+    TFM__CL_PARTIAL,   /* ... and the splits of attention */
     TFM__CL_GEMM_X,    /* the matrices of a GEMM */
     TFM__CL_GEMM_WEIGHT,
     TFM__CL_GEMM_PRODUCT,
@@ -308,6 +322,21 @@ struct tfm__cl_gemm_sizes {
     size_t x, weight, product, temp;
 };
 
+/* What kernels/persistent.cl goes through for few rows: steps in order, the last of each phase with
+ * step.barrier = 1 (phases.c, phase_rules.c). Operands: TFM__CL_MEMORY, _POOL, _WORKSPACE. */
+struct tfm__cl_phases {
+    struct tfm__cl_launch *steps;    /* without kernels; cost of a row */
+    uint32_t n, room, count;         /* steps, 0 = there are none; phases */
+    uint32_t kinds, types;           /* bits: TFM_PHASE_* that occur, dtypes of weights */
+    uint32_t dim, share, cache_type; /* attention: d, H/G, dtype; 0 = none */
+    size_t workspace;
+    char options[200]; /* of the kernel's program */
+    char reason[200];  /* why there are none */
+};
+
+/* Most rows of a run that goes through phases; most buffers that their operands may lie in. */
+enum { TFM__CL_FEW_ROWS = 8, TFM__CL_FEW_BUFFERS = 8 };
+
 struct tfm__cl_program {
     struct tfm__cl_device *device;
     struct tfm_capacity capacity;
@@ -316,6 +345,7 @@ struct tfm__cl_program {
     uint32_t n_launches, n_nodes, room; /* room: of launches, while it is made */
     size_t workspace;                   /* alignment included */
     struct tfm__cl_gemm_sizes gemm;
+    struct tfm__cl_phases phases;
 };
 
 /* While a segment is compiled. */
@@ -342,6 +372,8 @@ enum tfm_status tfm__cl_plan_launch(struct tfm__cl_planner *planner,
                                     const struct tfm__cl_launch *launch);
 /* The workspace of the program holds at least `bytes`. */
 void tfm__cl_plan_workspace(struct tfm__cl_planner *planner, size_t bytes);
+/* The phases of the program, whose launches are planned. NOMEM only; without phases there is a reason. */
+enum tfm_status tfm__cl_phases_make(struct tfm__cl_planner *planner, struct tfm__cl_phases *phases);
 /* A step with op and rows of the node's output filled in. */
 struct tfm_step tfm__cl_step(const struct tfm_node *node);
 
@@ -364,6 +396,8 @@ cl_event *tfm__cl_profile_gemm(struct tfm__cl_exec *exec, size_t m, size_t n, si
 
 /* ---- execs (exec.c) ------------------------------------------------------------------------------ */
 
+struct tfm__cl_few; /* few.c */
+
 struct tfm__cl_exec {
     struct tfm__cl_device *device;
     const struct tfm__cl_program *program;
@@ -373,6 +407,7 @@ struct tfm__cl_exec {
     size_t staging_bytes;
     cl_kernel *kernels;                                  /* [n_launches] with all arguments set */
     cl_mem gemm_x, gemm_weight, gemm_product, gemm_temp; /* of the workspace, or NULL */
+    struct tfm__cl_few *few;                             /* NULL = no phases */
     struct tfm__cl_profile *profile;                     /* NULL = off */
 };
 
@@ -386,6 +421,36 @@ void tfm__cl_exec_close(void *exec);
 enum tfm_status tfm__cl_launch(struct tfm__cl_exec *exec, uint32_t index, uint64_t rows,
                                struct tfm_error *err);
 
+/* The memory of an operand. workspace: offset of the program's workspace in that buffer. */
+struct tfm_memory tfm__cl_resolve(const struct tfm__cl_exec *exec, const struct tfm__cl_operand *o,
+                                  const struct tfm_exec_memory *memory, size_t workspace);
+/* The step table of launches [n] in a buffer: at[], type[], and if `buffers` [n_buffers] is not NULL
+ * buffer[]. */
+enum tfm_status tfm__cl_steps_create(const struct tfm__cl_exec *exec,
+                                     const struct tfm__cl_launch *launches, uint32_t n,
+                                     const struct tfm_exec_memory *memory, size_t workspace,
+                                     const cl_mem *buffers, uint32_t n_buffers, cl_mem *steps,
+                                     struct tfm_error *err);
+/* The rows of a run as kernels read them, to `to` [.staging_bytes of the exec]. */
+void tfm__cl_rows_write(const struct tfm__cl_exec *exec, const struct tfm_rows *rows, int32_t *to);
+
+/* ---- few rows: phases, in one launch or one by one (few.c) ---------------------------------------- */
+
+/* Sets exec->few, unless the phases cannot be used; says so in the log then. */
+enum tfm_status tfm__cl_few_open(struct tfm__cl_exec *exec, const struct tfm_exec_memory *memory,
+                                 size_t workspace, struct tfm_error *err);
+enum tfm_status tfm__cl_few_run(struct tfm__cl_exec *exec, const struct tfm_rows *rows,
+                                struct tfm_error *err);
+void tfm__cl_few_close(struct tfm__cl_exec *exec);
+
+/* For tests: before the barrier behind step number `step` - 1 (0 = never) part `part` polls `polls` times
+ * before it arrives; in every run, of every exec. eager: a bail-out makes no run wait. */
+struct tfm__cl_stall {
+    atomic_int step, part, polls, eager;
+};
+extern struct tfm__cl_stall tfm__cl_stall;
+
+extern atomic_uint_fast64_t tfm__cl_persistent_runs, tfm__cl_persistent_bails;
 extern atomic_uint_fast64_t tfm__cl_sgemm_calls, tfm__cl_kernel_launches;
 
 /* ---- GEMM (gemm.c) -------------------------------------------------------------------------------- */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Compile: weights into the pool, nodes into launches. A program is immutable and shared by threads. */
+#include <stdio.h>
 #include <string.h>
 
 #include "backends/opencl/internal.h"
@@ -113,6 +114,7 @@ static void destroy(struct tfm__cl_program *p)
 {
     const struct tfm_host *host = p->device->host;
 
+    host->free(p->phases.steps);
     host->free(p->launches);
     host->free(p->nodes);
     host->free(p);
@@ -137,6 +139,29 @@ static enum tfm_status plan_nodes(struct tfm__cl_planner *planner)
         made->count = p->n_launches - made->first;
         p->n_nodes++;
     }
+    return TFM_STATUS_OK;
+}
+
+/* Few rows on a processor: phases. */
+static enum tfm_status plan_phases(struct tfm__cl_planner *planner)
+{
+    struct tfm__cl_phases *phases = &planner->program->phases;
+    const struct tfm_host *host = planner->device->host;
+    char text[320];
+
+    if (planner->device->kind != TFM_DEVICE_CPU || planner->device->settings.shape != TFM__CL_WIDE)
+        return TFM_STATUS_OK;
+    const enum tfm_status status = tfm__cl_phases_make(planner, phases);
+    if (status != TFM_STATUS_OK)
+        return status;
+    if (phases->n) {
+        tfm__cl_plan_workspace(planner, phases->workspace);
+        snprintf(text, sizeof text, "runs of up to %d rows: %u phases instead of %u launches",
+                 TFM__CL_FEW_ROWS, phases->count, planner->program->n_launches);
+    } else {
+        snprintf(text, sizeof text, "runs of few rows: launches, no phases: %s", phases->reason);
+    }
+    host->log(TFM_LOG_INFO, "opencl", text);
     return TFM_STATUS_OK;
 }
 
@@ -168,6 +193,8 @@ enum tfm_status tfm__cl_compile(void *device, struct tfm_weights *weights,
     if (status == TFM_STATUS_OK) {
         struct tfm__cl_planner planner = {d, p, pool, segment, capacity, err};
         status = plan_nodes(&planner);
+        if (status == TFM_STATUS_OK)
+            status = plan_phases(&planner);
     }
     if (status != TFM_STATUS_OK) {
         destroy(p);

@@ -7,10 +7,11 @@
 
 #include "backends/opencl/internal.h"
 
-enum { LOG_SHOWN = 4096, OPTIONS = 256 };
+enum { LOG_SHOWN = 4096, OPTIONS = 512 };
 
 struct tfm__cl_built {
-    const char *file, *options; /* of the module's constants; either may be NULL */
+    const char *file; /* of the module's constants, or NULL */
+    char *options;    /* its own, or NULL */
     cl_program program;
     struct tfm__cl_built *next;
 };
@@ -110,10 +111,13 @@ static enum tfm_status find_or_build(struct tfm__cl_device *d, const struct tfm_
             return TFM_STATUS_OK;
         }
     }
-    struct tfm__cl_built *b = d->host->alloc(sizeof *b);
+    const size_t length = kernel->options ? strlen(kernel->options) + 1 : 0;
+    struct tfm__cl_built *b = d->host->alloc(sizeof *b + length);
     if (!b)
         return d->host->error(err, TFM_STATUS_NOMEM, "opencl: out of memory for a program");
-    *b = (struct tfm__cl_built){kernel->file, kernel->options, NULL, d->built};
+    *b = (struct tfm__cl_built){kernel->file, length ? (char *)(b + 1) : NULL, NULL, d->built};
+    if (length)
+        memcpy(b->options, kernel->options, length);
     const enum tfm_status status = build(d, kernel, &b->program, err);
     if (status != TFM_STATUS_OK) {
         d->host->free(b);

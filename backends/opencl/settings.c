@@ -134,12 +134,45 @@ static enum tfm_status read_act(struct tfm__cl_device *d, struct tfm_error *err)
     return status;
 }
 
+/* ---- persistent kernels ---- */
+
+static enum tfm_status read_persistent(struct tfm__cl_device *d, struct tfm_error *err)
+{
+    static const struct choice choice = {"TFM_OPENCL_PERSISTENT", {"auto", "on", "off", NULL}};
+    static const enum tfm__cl_persistent meanings[] = {
+        TFM__CL_PERSISTENT_AUTO, TFM__CL_PERSISTENT_ON, TFM__CL_PERSISTENT_OFF};
+    size_t value;
+    const enum tfm_status status = choose(d->host, &choice, &value, err);
+
+    if (status != TFM_STATUS_OK)
+        return status;
+    d->settings.persistent = meanings[value];
+    if (d->settings.persistent == TFM__CL_PERSISTENT_ON && d->kind != TFM_DEVICE_CPU)
+        return d->host->error(err, TFM_STATUS_INVALID_ARGUMENT,
+                              "opencl: TFM_OPENCL_PERSISTENT is 'on', but %s is no CPU, and others "
+                              "do not run work-groups at the same time; use auto or off",
+                              d->name);
+    if (d->settings.persistent == TFM__CL_PERSISTENT_ON && d->settings.shape != TFM__CL_WIDE)
+        return d->host->error(err, TFM_STATUS_INVALID_ARGUMENT,
+                              "opencl: TFM_OPENCL_PERSISTENT is 'on', but the group shape has no "
+                              "persistent kernel; use auto or off, or TFM_OPENCL_SHAPE=wide");
+    const int cpu = d->kind == TFM_DEVICE_CPU && d->settings.shape == TFM__CL_WIDE;
+    tfm__cl_choose(d, "persistent kernel", value || !cpu ? value == 1 ? "on" : "off" : "if it can",
+                   value  ? "TFM_OPENCL_PERSISTENT says so"
+                   : !cpu ? "only a CPU in the wide shape has one"
+                          : "a model that is opened has to show that barriers are fast");
+    return TFM_STATUS_OK;
+}
+
 enum tfm_status tfm__cl_settings_read(struct tfm__cl_device *d, struct tfm_error *err)
 {
     enum tfm_status status = read_gemm(d, err);
+
     if (status == TFM_STATUS_OK)
         status = read_act(d, err);
     if (status == TFM_STATUS_OK)
         status = read_shape(d, err);
-    return status == TFM_STATUS_OK ? read_max_alloc(d, err) : status;
+    if (status == TFM_STATUS_OK)
+        status = read_max_alloc(d, err);
+    return status == TFM_STATUS_OK ? read_persistent(d, err) : status;
 }

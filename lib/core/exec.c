@@ -27,7 +27,7 @@ struct tfm_memory tfm__exec_locate(const struct tfm_exec *exec, uint32_t device,
             return binding->region;
         return offset_memory(exec->arenas[device], place->offset);
     case TFM__HOME_STATE:
-        return offset_memory(exec->states[place->offset], 0);
+        return exec->states[place->offset];
     case TFM__HOME_WEIGHTS:
         return place->memory;
     case TFM__HOME_PACKED:
@@ -60,6 +60,58 @@ static enum tfm_status make_zeroed(const struct tfm_device *device, size_t bytes
     if (status == TFM_STATUS_OK)
         *buffer = made;
     return status;
+}
+
+/* States [first, end) of `device` with a place in it get one buffer; offsets are set already. */
+static enum tfm_status make_state_buffer(struct tfm_exec *exec, uint32_t device, uint32_t first,
+                                         uint32_t end, size_t bytes, struct tfm_error *err)
+{
+    const struct tfm_plan *plan = exec->plan;
+    struct tfm__state_buffer *made = &exec->buffers[exec->n_buffers];
+    enum tfm_status status;
+
+    if (bytes == 0)
+        return TFM_STATUS_OK;
+    status = make_zeroed(plan->devices[device], bytes, &made->memory, err);
+    if (status != TFM_STATUS_OK)
+        return status;
+    made->device = device;
+    exec->n_buffers++;
+    for (uint32_t s = first; s < end; s++) {
+        if (plan->states[s].device == device)
+            exec->states[s].buffer = made->memory;
+    }
+    return TFM_STATUS_OK;
+}
+
+/* The states of a device lie in one buffer, so that a kernel that reads all caches has one argument for
+ * them; where a device limits a buffer, in as few as it allows. */
+static enum tfm_status make_states(struct tfm_exec *exec, uint32_t device, struct tfm_error *err)
+{
+    const struct tfm_plan *plan = exec->plan;
+    const size_t most = tfm__device_caps(plan->devices[device])->max_alloc;
+    uint32_t first = 0;
+    size_t used = 0;
+
+    for (uint32_t s = 0; s < plan->n_states; s++) {
+        const size_t bytes = plan->states[s].bytes;
+        size_t at, end;
+        if (plan->states[s].device != device)
+            continue;
+        if (tfm__align_size(used, TFM_ALIGNMENT, &at) || tfm__add_size(at, bytes, &end))
+            return no_memory(err);
+        if (used && most && end > most) {
+            const enum tfm_status status = make_state_buffer(exec, device, first, s, used, err);
+            if (status != TFM_STATUS_OK)
+                return status;
+            first = s;
+            at = 0;
+            end = bytes;
+        }
+        exec->states[s].offset = at;
+        used = end;
+    }
+    return make_state_buffer(exec, device, first, plan->n_states, used, err);
 }
 
 /* Into an empty part; what is there after a failure is for close_part. */
@@ -124,10 +176,12 @@ static enum tfm_status open_all(struct tfm_exec *exec, struct tfm_error *err)
 
     exec->arenas = tfm__alloc_array(plan->n_devices, sizeof *exec->arenas);
     exec->states = tfm__alloc_array(plan->n_states, sizeof *exec->states);
+    exec->buffers = tfm__alloc_array(plan->n_states, sizeof *exec->buffers);
     exec->parts = tfm__alloc_array(plan->n_segments, sizeof *exec->parts);
     exec->bindings = tfm__alloc_array(plan->n_tensors, sizeof *exec->bindings);
     exec->staging = tfm__alloc(plan->staging);
-    if (!exec->arenas || !exec->states || !exec->parts || !exec->bindings || !exec->staging)
+    if (!exec->arenas || !exec->states || !exec->buffers || !exec->parts || !exec->bindings ||
+        !exec->staging)
         return no_memory(err);
     for (uint32_t d = 0; d < plan->n_devices && status == TFM_STATUS_OK; d++) {
         size_t bytes;
@@ -138,9 +192,8 @@ static enum tfm_status open_all(struct tfm_exec *exec, struct tfm_error *err)
                 tfm__device_table(plan->devices[d])
                     ->alloc(tfm__device_handle(plan->devices[d]), bytes, &exec->arenas[d], err);
     }
-    for (uint32_t s = 0; s < plan->n_states && status == TFM_STATUS_OK; s++)
-        status = make_zeroed(plan->devices[plan->states[s].device], plan->states[s].bytes,
-                             &exec->states[s], err);
+    for (uint32_t d = 0; d < plan->n_devices && status == TFM_STATUS_OK; d++)
+        status = make_states(exec, d, err);
     for (uint32_t s = 0; s < plan->n_segments && status == TFM_STATUS_OK; s++)
         status = open_part(exec, s, &exec->parts[s], err);
     if (status == TFM_STATUS_OK) {
@@ -184,12 +237,13 @@ void tfm_exec_destroy(struct tfm_exec *exec)
     for (uint32_t s = 0; exec->parts && s < plan->n_segments; s++)
         close_part(plan, s, &exec->parts[s]);
     tfm__exec_unbind_all(exec);
-    for (uint32_t s = 0; exec->states && s < plan->n_states; s++)
-        release_buffer(plan->devices[plan->states[s].device], exec->states[s]);
+    for (uint32_t b = 0; b < exec->n_buffers; b++)
+        release_buffer(plan->devices[exec->buffers[b].device], exec->buffers[b].memory);
     for (uint32_t d = 0; exec->arenas && d < plan->n_devices; d++)
         release_buffer(plan->devices[d], exec->arenas[d]);
     tfm__free(exec->arenas);
     tfm__free(exec->states);
+    tfm__free(exec->buffers);
     tfm__free(exec->parts);
     tfm__free(exec->bindings);
     tfm__free(exec->staging);
@@ -366,8 +420,8 @@ enum tfm_status tfm_exec_state_read(struct tfm_exec *exec, const char *name, voi
     if (status != TFM_STATUS_OK)
         return status;
     struct tfm_device *device = exec->plan->devices[exec->plan->states[s].device];
-    return tfm__device_table(device)->download(
-        tfm__device_handle(device), offset_memory(exec->states[s], 0), memory, bytes, err);
+    return tfm__device_table(device)->download(tfm__device_handle(device), exec->states[s], memory,
+                                               bytes, err);
 }
 
 enum tfm_status tfm_exec_state_write(struct tfm_exec *exec, const char *name, const void *memory,
@@ -378,6 +432,6 @@ enum tfm_status tfm_exec_state_write(struct tfm_exec *exec, const char *name, co
     if (status != TFM_STATUS_OK)
         return status;
     struct tfm_device *device = exec->plan->devices[exec->plan->states[s].device];
-    return tfm__device_table(device)->upload(tfm__device_handle(device), memory,
-                                             offset_memory(exec->states[s], 0), bytes, err);
+    return tfm__device_table(device)->upload(tfm__device_handle(device), memory, exec->states[s],
+                                             bytes, err);
 }

@@ -26,10 +26,17 @@ struct tfm__binding {
     int direct; /* 1 = kernels of `device` reach the region in place */
 };
 
+struct tfm__state_buffer {
+    uint32_t device;
+    void *memory;
+};
+
 struct tfm_exec {
     struct tfm_plan *plan;
-    void **arenas; /* [n_devices] */
-    void **states; /* [n_states] */
+    void **arenas;                     /* [n_devices] */
+    struct tfm_memory *states;         /* [n_states]; those of a device share buffers */
+    struct tfm__state_buffer *buffers; /* [n_states], the first n_buffers are made */
+    uint32_t n_buffers;
     struct tfm__part *parts;
     struct tfm__binding *bindings; /* [n_tensors] by id */
     void *staging;

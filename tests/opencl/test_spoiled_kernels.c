@@ -35,6 +35,17 @@ static const struct spoil {
     {"linear_panels.cl", "sums[2 * t + 1] + bias[1]", "sums[2 * t + 1] * 1.01f + bias[1]"},
     {"unpack.cl", "fma(low, d, m)", "fma(low, d, m * 1.01f)"},
 };
+/* Of runs of few rows. */
+static const struct spoil few_spoils[] = {
+    {"rms_norm.cl", "+ s->eps)", "+ s->eps) * 1.01f"},
+    {"rope.cl", "tfm_store16(", "tfm_store16(0.25f + "},
+    {"swiglu.cl", "return tfm_silu_of", "return 0.25f + tfm_silu_of"},
+    {"project.cl", "vload16(row, raw) + b", "vload16(row, raw) * 1.01f + b"},
+    {"gqa_attention_few.cl", "mass += weight", "mass += weight * 1.01f"},
+    {"gqa_attention_split.cl", "1.0f / mass", "1.01f / mass"},
+    {"persistent.cl", "(ulong)row * s->width, s)", "(ulong)row * s->width, s), own[0] += 0.25f"},
+};
+enum { N_FEW_SPOILS = sizeof few_spoils / sizeof *few_spoils };
 /* The last two show in long prompts only. */
 enum { N_SPOILS = sizeof spoils / sizeof *spoils, N_SHORT = N_SPOILS - 2 };
 
@@ -162,17 +173,21 @@ static double from_naive(void *context, const float *logits, size_t vocab)
     return worst;
 }
 
+/* Many rows for a linear, or few enough for phases. */
+enum { MANY = 37, FEW = 5 };
+static size_t tiny_rows = MANY;
+
 static double tiny_distance(void)
 {
-    int32_t ids[37]; /* many rows for a linear */
+    int32_t ids[MANY];
     static double right[TINY_VOCAB];
     double result = 0;
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
         ids[i] = (int32_t)((i * 75 + 5) % 251);
     struct naive_llama *naive = naive_llama_open(tiny_path);
-    naive_llama_logits(naive, ids, sizeof ids / sizeof *ids, 0, right);
+    naive_llama_logits(naive, ids, tiny_rows, 0, right);
     naive_llama_close(naive);
-    run(tiny_path, ids, sizeof ids / sizeof *ids, from_naive, right, &result);
+    run(tiny_path, ids, tiny_rows, from_naive, right, &result);
     return result;
 }
 
@@ -215,6 +230,23 @@ START_TEST(tiny_with_spoiled_kernel)
     double distance = distance_with(&spoils[_i], tiny_distance);
     ck_assert_msg(distance > TOLERANCE, "kernels/%s is spoiled and the logits do not show it (%g)",
                   spoils[_i].file, distance);
+}
+END_TEST
+
+START_TEST(few_rows_with_faithful_copy)
+{
+    tiny_rows = FEW;
+    double distance = distance_with(NULL, tiny_distance);
+    ck_assert_msg(distance <= TOLERANCE, "off by %g", distance);
+}
+END_TEST
+
+START_TEST(few_rows_with_spoiled_kernel)
+{
+    tiny_rows = FEW;
+    double distance = distance_with(&few_spoils[_i], tiny_distance);
+    ck_assert_msg(distance > TOLERANCE, "kernels/%s is spoiled and the logits do not show it (%g)",
+                  few_spoils[_i].file, distance);
 }
 END_TEST
 
@@ -310,6 +342,8 @@ int main(void)
     tcase_set_timeout(tiny, 60);
     tcase_add_test(tiny, tiny_with_faithful_copy);
     tcase_add_loop_test(tiny, tiny_with_spoiled_kernel, 0, N_SPOILS);
+    tcase_add_test(tiny, few_rows_with_faithful_copy);
+    tcase_add_loop_test(tiny, few_rows_with_spoiled_kernel, 0, N_FEW_SPOILS);
     tcase_add_loop_test(tiny, tiny_prompt_uses_sgemm, 0, 2);
     suite_add_tcase(suite, tiny);
     tcase_set_timeout(model, 60);
