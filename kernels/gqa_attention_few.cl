@@ -9,7 +9,8 @@
  *   cells    0 ...... 63 | 64 ..... 127 | 128 .. p      splits are summed by themselves and then
  *   unit         0       |      1       |    2          merged from left to right, by merge
  *
- * Work map: units, all splits of a kv head and row adjacent; a part takes a run of them. */
+ * Work map: units, the kv heads of a split adjacent as they are in the caches, so that memory is read in
+ * order; a part takes a run of them. */
 #ifndef TFM_ATTENTION_SPLIT_CL
 #include "gqa_attention_split.cl"
 #endif
@@ -160,6 +161,20 @@ static void tfm_few_unit(__global const float *q, __global const uchar *k, __glo
     }
 }
 
+/* Reads n cells of all kv heads in order, a byte of each 64, which a processor fetches ahead; a head's own
+ * reading is too scattered for that. The sum is stored so that the reading is done. */
+static void tfm_few_touch(__global const uchar *cache, ulong cell, uint n, __global float *sink,
+                          __global const struct tfm_step *s)
+{
+    const ulong bytes = (ulong)s->kv_heads * TFM_FEW_DIM * (TFM_FEW_CACHE == TFM_STEP_F16 ? 2 : 4);
+    uint sum = 0;
+
+    cache += cell * bytes;
+    for (ulong i = 0; i < n * bytes; i += 64)
+        sum += cache[i];
+    *sink = (float)sum;
+}
+
 /* o: q, partial, k_cache, v_cache, scratch */
 static void tfm_attention_few(__global uchar *const *o, __global const struct tfm_step *s,
                               __global const int *rows, uint part, uint parts)
@@ -178,11 +193,16 @@ static void tfm_attention_few(__global uchar *const *o, __global const struct tf
         const int cell = tfm_cell_of(row, s, rows, &slot);
         const uint splits = cell < 0 ? 0 : (uint)cell / s->cells_a_split + 1;
         for (uint i = 0; i < splits * s->kv_heads && unit < to; i++, unit++) {
-            const uint split = i % splits;
-            if (unit >= from)
-                tfm_few_unit((__global const float *)o[0], o[2], o[3], (__global float *)o[1], p,
-                             row, slot, i / splits, split,
-                             min(s->cells_a_split, (uint)cell + 1 - split * s->cells_a_split), s);
+            const uint split = i / s->kv_heads, first = split * s->cells_a_split;
+            const uint seen = min(s->cells_a_split, (uint)cell + 1 - first);
+            if (unit < from)
+                continue;
+            if (unit == from || i % s->kv_heads == 0) {
+                tfm_few_touch(o[2], (ulong)slot * s->cells + first, seen, p, s);
+                tfm_few_touch(o[3], (ulong)slot * s->cells + first, seen, p, s);
+            }
+            tfm_few_unit((__global const float *)o[0], o[2], o[3], (__global float *)o[1], p, row,
+                         slot, i % s->kv_heads, split, seen, s);
         }
     }
 }

@@ -26,21 +26,26 @@ __kernel void tfm_run_limit_read(__global const float *x, __global float *sink, 
 
 __kernel void tfm_run_limit_fma(__global float *sink, uint each, float factor)
 {
-    float16 sums[12];
+    const float16 f = (float16)factor;
+    float16 a0 = 0.0f, a1 = 1.0f, a2 = 2.0f, a3 = 3.0f, a4 = 4.0f, a5 = 5.0f;
+    float16 b0 = 6.0f, b1 = 7.0f, b2 = 8.0f, b3 = 9.0f, b4 = 10.0f, b5 = 11.0f;
 
-#pragma unroll
-    for (uint i = 0; i < 12; i++)
-        sums[i] = (float16)(float)(i + 1);
     for (uint round = 0; round < each; round++) {
-#pragma unroll
-        for (uint i = 0; i < 12; i++)
-            sums[i] = fma(sums[i], (float16)factor, (float16)factor);
+        a0 = fma(a0, f, f);
+        a1 = fma(a1, f, f);
+        a2 = fma(a2, f, f);
+        a3 = fma(a3, f, f);
+        a4 = fma(a4, f, f);
+        a5 = fma(a5, f, f);
+        b0 = fma(b0, f, f);
+        b1 = fma(b1, f, f);
+        b2 = fma(b2, f, f);
+        b3 = fma(b3, f, f);
+        b4 = fma(b4, f, f);
+        b5 = fma(b5, f, f);
     }
-    float16 all = 0.0f;
-#pragma unroll
-    for (uint i = 0; i < 12; i++)
-        all += sums[i];
+    const float16 all = a0 + a1 + a2 + a3 + a4 + a5 + b0 + b1 + b2 + b3 + b4 + b5;
     const float8 e = all.lo + all.hi;
-    const float4 f = e.lo + e.hi;
-    sink[get_global_id(0)] = f.x + f.y + f.z + f.w;
+    const float4 g = e.lo + e.hi;
+    sink[get_global_id(0)] = g.x + g.y + g.z + g.w;
 }

@@ -11,6 +11,7 @@
 #include "backends/opencl/doctor.h"
 #include "backends/opencl/internal.h"
 #include "backends/opencl/profile.h"
+#include "backends/opencl/tune.h"
 
 static const struct tfm__cl_op *const ops[TFM_OP_LIMIT] = {
 #define TFM_OP(id, NAME, stem, in_min, in_max, outputs, rows, in_place, diff, nmse, minor) \
@@ -152,7 +153,8 @@ static const void *extension(void *device, const char *name)
         .persistent_bails = persistent_bails,
     };
 
-    (void)device;
+    if (strcmp(name, TFM_TUNE) == 0)
+        return device ? tfm__cl_tune(device) : NULL;
     if (strcmp(name, TFM_PROFILE_EXTENSION) == 0)
         return &tfm__cl_profile_table;
     if (strcmp(name, TFM_DOCTOR) == 0)

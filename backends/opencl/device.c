@@ -6,6 +6,7 @@
 
 #include "backends/opencl/internal.h"
 #include "backends/opencl/profile.h"
+#include "backends/opencl/tune.h"
 
 enum { PLATFORMS = 16, PARTS_PER_UNIT = 4 };
 
@@ -327,8 +328,10 @@ static enum tfm_status open_found(const struct tfm_host *host, const struct tfm_
     if (status == TFM_STATUS_OK) {
         take_units(d, lent);
         d->parts = d->units * PARTS_PER_UNIT;
-        status = tfm__cl_settings_read(d, err);
+        status = tfm__cl_tune_open(d, err);
     }
+    if (status == TFM_STATUS_OK)
+        status = tfm__cl_settings_read(d, err);
     if (status == TFM_STATUS_OK)
         status = lent ? retain_objects(d, lent, err) : create_objects(d, err);
     if (status == TFM_STATUS_OK)
@@ -406,6 +409,7 @@ void tfm__cl_close(void *device)
         tell_counts(d);
     if (d->gemm_used)
         tfm__cl_gemm_forget();
+    tfm__cl_tune_close(d);
     tfm__cl_programs_close(d);
     tfm__cl_pulse_close(d);
     if (d->queue)

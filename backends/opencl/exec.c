@@ -208,7 +208,7 @@ enum tfm_status tfm__cl_exec_open(void *device, const struct tfm_program *progra
         status = create_kernel(e, i, memory, err);
     if (status == TFM_STATUS_OK)
         status = tfm__cl_profile_open(e, err);
-    if (status == TFM_STATUS_OK && !e->profile) /* a profile is of the launches of nodes */
+    if (status == TFM_STATUS_OK)
         status = tfm__cl_few_open(e, memory, workspace, err);
     if (status != TFM_STATUS_OK) {
         tfm__cl_exec_close(e);
@@ -323,7 +323,6 @@ static enum tfm_status run_nodes(struct tfm__cl_exec *e, const struct tfm_rows *
 {
     enum tfm_status status = upload_rows(e, rows, err);
 
-    tfm__cl_profile_begin(e, rows);
     for (uint32_t i = 0; i < e->program->n_nodes && status == TFM_STATUS_OK; i++)
         status = run_node(e, &e->program->nodes[i], rows, err);
     return status;
@@ -335,6 +334,7 @@ enum tfm_status tfm__cl_exec_run(void *exec, const struct tfm_rows *rows, struct
     const int few = e->few && rows->n <= TFM__CL_FEW_ROWS && rows->n_out <= TFM__CL_FEW_ROWS;
     enum tfm_status status = check_rows(e, rows, err);
 
+    tfm__cl_profile_begin(e, rows);
     if (status == TFM_STATUS_OK && few)
         status = tfm__cl_few_run(e, rows, err);
     if (status == TFM_STATUS_OK && (!few || rows->n == 0)) /* no rows: everything is warmed */

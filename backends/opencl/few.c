@@ -34,7 +34,7 @@ static enum tfm_status no_memory(const struct tfm_host *host, struct tfm_error *
 
 static enum tfm_status launch(const struct tfm__cl_exec *e, cl_mem steps, cl_uint first,
                               cl_uint end, cl_uint parts, cl_uint polls, size_t groups,
-                              struct tfm_error *err)
+                              cl_event *event, struct tfm_error *err)
 {
     const struct tfm__cl_few *f = e->few;
     const cl_uint stride = steps == f->steps; /* the probe has one step, again and again */
@@ -45,7 +45,8 @@ static enum tfm_status launch(const struct tfm__cl_exec *e, cl_mem steps, cl_uin
     for (cl_uint i = 0; i < 5 && code == CL_SUCCESS; i++)
         code = clSetKernelArg(f->kernel, TFM__CL_FEW_BUFFERS + 2 + i, sizeof values[i], &values[i]);
     if (code == CL_SUCCESS)
-        code = clEnqueueNDRangeKernel(e->queue, f->kernel, 1, NULL, &groups, &local, 0, NULL, NULL);
+        code =
+            clEnqueueNDRangeKernel(e->queue, f->kernel, 1, NULL, &groups, &local, 0, NULL, event);
     if (code != CL_SUCCESS)
         return tfm__cl_fail(e->device->host, err, "tfm_run_persistent", code);
     atomic_fetch_add_explicit(&tfm__cl_kernel_launches, 1, memory_order_relaxed);
@@ -68,7 +69,9 @@ static enum tfm_status run_phases(const struct tfm__cl_exec *e, const struct tfm
         } while (!phases->steps[end++].step.barrier);
         const uint64_t wanted = cost / GRAIN, most = e->device->units;
         const cl_uint parts = (cl_uint)(wanted < 1 ? 1 : wanted < most ? wanted : most);
-        status = launch(e, e->few->steps, first, end, parts, 0, parts, err);
+        cl_event *event =
+            e->profile ? tfm__cl_profile_phase(e, &phases->steps[first], end - first, parts) : NULL;
+        status = launch(e, e->few->steps, first, end, parts, 0, parts, event, err);
         first = end;
     }
     return status;
@@ -88,7 +91,7 @@ enum tfm_status tfm__cl_few_persist(const struct tfm__cl_exec *e, cl_mem steps, 
                                     struct tfm_error *err)
 {
     int32_t each[TFM_CONTROL_PARTS];
-    enum tfm_status status = launch(e, steps, 0, n, parts, polls, groups, err);
+    enum tfm_status status = launch(e, steps, 0, n, parts, polls, groups, NULL, err);
 
     if (status != TFM_STATUS_OK)
         return status;
@@ -130,6 +133,8 @@ static enum tfm_status try_persistent(struct tfm__cl_exec *e, uint32_t *left, st
     const uint32_t n = e->program->phases.n;
     enum tfm_status status = TFM_STATUS_OK;
 
+    if (e->profile) /* the times of phases are those of launches */
+        return TFM_STATUS_OK;
     if (f->wait > 0) {
         f->wait--;
         return TFM_STATUS_OK;

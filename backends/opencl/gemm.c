@@ -5,11 +5,12 @@
 #include <stdio.h>
 
 #include "backends/opencl/internal.h"
+#include "backends/opencl/tune.h"
 
 #include <clblast_c.h>
 
 /* Parameters of CLBlast's Xgemm, in the order of the sets below. */
-static const char *names[TFM__CL_GEMM_PARAMETERS] = {
+const char *const tfm__cl_gemm_names[TFM__CL_GEMM_PARAMETERS] = {
     "GEMMK", "KREG", "KWG", "KWI", "MDIMA", "MDIMC", "MWG", "NDIMB",
     "NDIMC", "NWG",  "SA",  "SB",  "STRM",  "STRN",  "VWM", "VWN",
 };
@@ -182,7 +183,7 @@ int tfm__cl_gemm_set(struct tfm__cl_device *d, const size_t *values)
     for (size_t i = 0; i < sizeof small / sizeof *small; i++)
         (void)parameters_set(d, small[i].kernel, small[i].n, small[i].names, small[i].values);
     return parameters_set(d, "GemmRoutine", 1, &routine, &one) &&
-           parameters_set(d, "Xgemm", TFM__CL_GEMM_PARAMETERS, names, values);
+           parameters_set(d, "Xgemm", TFM__CL_GEMM_PARAMETERS, tfm__cl_gemm_names, values);
 }
 
 static void tell(const struct tfm__cl_device *d, const char *what)
@@ -197,6 +198,13 @@ static enum tfm_status prepare(struct tfm__cl_device *d, struct tfm_error *err)
     struct tfm_error own = {0};
     int right = 0;
 
+    if (d->tuned.has_xgemm) {
+        if (tfm__cl_gemm_set(d, d->tuned.xgemm) &&
+            tfm__cl_gemm_prove(d, &right, &own) == TFM_STATUS_OK && right)
+            return TFM_STATUS_OK;
+        tell(d, own.text[0] ? own.text : "the tuned parameters compute wrong values");
+        own.text[0] = 0;
+    }
     if (d->kind == TFM_DEVICE_CPU && tfm__cl_gemm_set(d, cpu)) {
         if (tfm__cl_gemm_prove(d, &right, &own) == TFM_STATUS_OK && right)
             return TFM_STATUS_OK;

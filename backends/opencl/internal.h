@@ -63,6 +63,15 @@ struct tfm__cl_settings {
     enum tfm__cl_persistent persistent; /* TFM_OPENCL_PERSISTENT */
 };
 
+/* What a file of `tfm tune` says about the device (tune.c). */
+enum { TFM__CL_GEMM_PARAMETERS = 16 };
+struct tfm__cl_tuned {
+    int has_gemm, has_xgemm;
+    enum tfm__cl_gemm_choice gemm;
+    size_t xgemm[TFM__CL_GEMM_PARAMETERS]; /* CLBlast's, in the order of tfm__cl_gemm_names */
+};
+struct tfm__cl_tune_table;
+
 struct tfm__cl_device {
     const struct tfm_host *host;
     struct tfm__cl_settings settings;
@@ -84,6 +93,9 @@ struct tfm__cl_device {
     pthread_mutex_t gemm_lock;
     int gemm_ready; /* under the lock: overrides applied and proved, kernels compiled */
     int gemm_used;  /* CLBlast was called, and may hold programs of this device */
+
+    struct tfm__cl_tune_table *tune;
+    struct tfm__cl_tuned tuned;
 
     uint32_t trace; /* TFM_PROFILE: the number of this device in the timeline; 0 = off */
     int told;       /* its table was asked for, so the file was written */
@@ -365,6 +377,9 @@ void tfm__cl_profile_end(struct tfm__cl_exec *exec);
 /* Where the event of a launch goes, while exec->profile is not NULL. May be NULL. */
 cl_event *tfm__cl_profile_launch(struct tfm__cl_exec *exec, uint32_t index, size_t parts);
 cl_event *tfm__cl_profile_gemm(struct tfm__cl_exec *exec, size_t m, size_t n, size_t k);
+/* Of one phase: steps [n]. */
+cl_event *tfm__cl_profile_phase(const struct tfm__cl_exec *exec, const struct tfm__cl_launch *steps,
+                                uint32_t n, size_t parts);
 
 /* ---- execs (exec.c) ------------------------------------------------------------------------------ */
 
@@ -434,7 +449,6 @@ enum { TFM__CL_GEMM_ROWS = 48 };
 enum tfm_status tfm__cl_gemm_prepare(struct tfm__cl_device *device, struct tfm_error *err);
 /* The two steps of it. set: values of CLBlast's Xgemm parameters, as in gemm.c; 0 = refused.
  * prove: one GEMM whose result is known; *right = 1 when it came out exactly so. */
-enum { TFM__CL_GEMM_PARAMETERS = 16 };
 int tfm__cl_gemm_set(struct tfm__cl_device *device, const size_t *values);
 enum tfm_status tfm__cl_gemm_prove(struct tfm__cl_device *device, int *right,
                                    struct tfm_error *err);

@@ -57,7 +57,7 @@ void tfm__cl_profile_begin(struct tfm__cl_exec *e, const struct tfm_rows *rows)
         e->profile->run = tfm__cl_run_of(rows);
 }
 
-static struct slot *take(struct tfm__cl_exec *e)
+static struct slot *take(const struct tfm__cl_exec *e)
 {
     struct tfm__cl_profile *p = e->profile;
     const struct tfm_host *host = e->device->host;
@@ -109,6 +109,96 @@ cl_event *tfm__cl_profile_launch(struct tfm__cl_exec *e, uint32_t index, size_t 
     slot->span.layer = tfm__cl_trace_text(layer_of(e->program, index));
     slot->span.parts = (uint32_t)parts;
     slot->span.work = tfm__cl_work_of(launch, &e->profile->run);
+    return &slot->event;
+}
+
+/* ---- phases ---- */
+
+static const char *const phase_names[] = {
+    [TFM_PHASE_NOTHING] = "nothing",     [TFM_PHASE_EMBEDDING] = "embedding",
+    [TFM_PHASE_TAKE_ROWS] = "take_rows", [TFM_PHASE_RMS_NORM] = "rms_norm",
+    [TFM_PHASE_ROPE] = "rope",           [TFM_PHASE_ADD] = "add",
+    [TFM_PHASE_SWIGLU] = "swiglu",       [TFM_PHASE_NORM] = "norm",
+    [TFM_PHASE_MERGE] = "merge",         [TFM_PHASE_ATTEND] = "attend",
+    [TFM_PHASE_APPEND] = "append",       [TFM_PHASE_PROJECT] = "project",
+};
+
+/* What a projection does with its output, as part of its name. */
+static const struct {
+    uint32_t bit;
+    const char *name;
+} endings[] = {
+    {TFM_PROJECT_GATE, "_gate"},
+    {TFM_PROJECT_ADD, "_add"},
+    {TFM_PROJECT_ROPE, "_rope"},
+    {TFM_PROJECT_APPEND, "_append"},
+};
+
+static void join(char *to, size_t size, const char *text)
+{
+    const size_t used = strlen(to);
+    snprintf(to + used, size - used, "%s", text);
+}
+
+/* "norm+project_rope": its steps in order, what some of its projections do once. */
+static void phase_label(const struct tfm__cl_launch *steps, uint32_t n, char label[96])
+{
+    uint32_t last = UINT32_MAX, done = 0;
+
+    label[0] = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t phase = steps[i].step.phase;
+        if (phase != last)
+            join(label, 96, i ? "+" : "");
+        if (phase != last)
+            join(label, 96,
+                 phase < sizeof phase_names / sizeof *phase_names ? phase_names[phase] : "?");
+        for (size_t k = 0; k < sizeof endings / sizeof *endings; k++) {
+            if (phase == TFM_PHASE_PROJECT && steps[i].step.project & endings[k].bit & ~done)
+                join(label, 96, endings[k].name);
+        }
+        done |= phase == TFM_PHASE_PROJECT ? steps[i].step.project : 0;
+        last = phase;
+    }
+}
+
+/* The layer whose launch has the same weight or cache at the same place. */
+static const char *phase_layer(const struct tfm__cl_program *p, const struct tfm__cl_launch *step)
+{
+    const uint32_t k = step->step.phase == TFM_PHASE_PROJECT ? 1 : 2;
+    const struct tfm__cl_operand *mine = &step->operands[k];
+
+    if (step->step.phase != TFM_PHASE_PROJECT && step->step.phase != TFM_PHASE_ATTEND)
+        return NULL;
+    for (uint32_t i = 0; i < p->n_launches; i++) {
+        const struct tfm__cl_operand *o = &p->launches[i].operands[k];
+        if (p->launches[i].step.op == step->step.op && k < p->launches[i].n_operands &&
+            o->place == mine->place && o->tensor == mine->tensor && o->pool == mine->pool &&
+            o->offset == mine->offset)
+            return layer_of(p, i);
+    }
+    return NULL;
+}
+
+cl_event *tfm__cl_profile_phase(const struct tfm__cl_exec *e, const struct tfm__cl_launch *steps,
+                                uint32_t n, size_t parts)
+{
+    struct slot *slot = take(e);
+    const char *layer = NULL;
+    char label[96];
+
+    if (!slot)
+        return NULL;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct tfm__cl_work work = tfm__cl_work_of(&steps[i], &e->profile->run);
+        slot->span.work.bytes += work.bytes;
+        slot->span.work.flop += work.flop;
+        layer = layer ? layer : phase_layer(e->program, &steps[i]);
+    }
+    phase_label(steps, n, label);
+    slot->span.label = tfm__cl_trace_text(label);
+    slot->span.layer = tfm__cl_trace_text(layer ? layer : "");
+    slot->span.parts = (uint32_t)parts;
     return &slot->event;
 }
 

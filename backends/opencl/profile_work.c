@@ -36,9 +36,10 @@ static struct tfm__cl_work linear(const struct tfm__cl_launch *launch,
     const uint64_t rows = rows_of(s, run), panels = (s->out + TFM_PANEL - 1) / TFM_PANEL;
     const uint64_t weight =
         panels * tfm__cl_panel_bytes((enum tfm_dtype)launch->operands[1].type, s->width);
+    const uint64_t weights = s->project & TFM_PROJECT_GATE ? 2 : 1;
 
-    return (struct tfm__cl_work){.bytes = weight + 4 * rows * (s->width + s->out),
-                                 .flop = 2 * rows * s->width * s->out};
+    return (struct tfm__cl_work){.bytes = weights * weight + 4 * rows * (s->width + s->out),
+                                 .flop = weights * 2 * rows * s->width * s->out};
 }
 
 static struct tfm__cl_work attend(const struct tfm__cl_launch *launch,
@@ -94,11 +95,25 @@ static const struct {
     {"tfm_run_gqa_attention_append", append},
 };
 
+/* What is not here goes element by element. */
+static struct tfm__cl_work (*const phases[])(const struct tfm__cl_launch *launch,
+                                             const struct tfm__cl_run *run) = {
+    [TFM_PHASE_PROJECT] = linear,
+    [TFM_PHASE_ATTEND] = attend,
+    [TFM_PHASE_APPEND] = append,
+};
+
 struct tfm__cl_work tfm__cl_work_of(const struct tfm__cl_launch *launch,
                                     const struct tfm__cl_run *run)
 {
+    const char *name = launch->kernel.name;
+    const uint32_t phase = launch->step.phase;
+
+    if (!name)
+        return phase < sizeof phases / sizeof *phases && phases[phase] ? phases[phase](launch, run)
+                                                                       : plain(launch, run);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        if (strncmp(launch->kernel.name, kinds[i].name, strlen(kinds[i].name)) == 0)
+        if (strncmp(name, kinds[i].name, strlen(kinds[i].name)) == 0)
             return kinds[i].work(launch, run);
     }
     return plain(launch, run);

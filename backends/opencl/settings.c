@@ -48,10 +48,14 @@ static enum tfm_status read_gemm(struct tfm__cl_device *d, struct tfm_error *err
 
     if (status != TFM_STATUS_OK)
         return status;
-    const int own = value == GEMM_OWN || (value == GEMM_AUTO && d->kind == TFM_DEVICE_CPU);
+    const int tuned = value == GEMM_AUTO && d->tuned.has_gemm;
+    const int own = value == GEMM_OWN ||
+                    (value == GEMM_AUTO &&
+                     (tuned ? d->tuned.gemm == TFM__CL_GEMM_OWN : d->kind == TFM_DEVICE_CPU));
     d->settings.gemm = own ? TFM__CL_GEMM_OWN : TFM__CL_GEMM_CLBLAST;
     tfm__cl_choose(d, "GEMM of many rows", own ? "our own kernel" : "CLBlast",
                    value != GEMM_AUTO ? "TFM_OPENCL_GEMM says so"
+                   : tuned            ? "tfm tune measured it"
                    : own              ? "the device is a CPU"
                                       : "the device is not a CPU");
     return TFM_STATUS_OK;

@@ -38,10 +38,14 @@ grep -q 'limits [0-9.]* GB/s read, [0-9.]* GFLOP/s f32' "$err" && grep -q 'phase
     awk '/ prefill | decode / { for (i = 1; i <= NF; i++) if ($i == "prefill" || $i == "decode") n += $(i + 2) } END { print n }' "$err" |
     grep -q -x "$(events)"
 verdict $? 'the table counts every launch once'
-# a linear of the toy's head: 292 rows of 64, f32 in panels of 16 rows
 call_with "TFM_PROFILE=$trace" logits -m toy.gguf --ids 5
 test $code -eq 0 && test "$(with '"cat":"decode"')" -eq "$(events)" && grep -q '"rows":1,' "$trace"
 verdict $? 'one row: decode'
+# each phase is a launch; bytes of a projection are those of its weights and of a row in and out, all f32
+test "$(with '"name":"norm+project_gate"')" -eq 2 && test "$(with '"name":"attend"')" -eq 2 &&
+    test "$(with '"name":"project_add","cat":"decode".*"layer":"blk.1.ffn.down"')" -eq 1 &&
+    test "$(with "\"layer\":\"blk.1.ffn.down\",.*\"bytes\":$((4 * (64 * 128 + 64 + 128))),\"flop\":$((2 * 64 * 128))}")" -eq 1
+verdict $? 'few rows: phases by name and layer, with their bytes and operations'
 
 call_with "TFM_PROFILE=$trace" perplexity -m toy.gguf --ids "$work/here/ids" -c 16 --against TFM_THREADS=1
 test $code -eq 1 # no such file: nothing ran

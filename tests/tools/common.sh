@@ -9,6 +9,8 @@ trap 'exit 99' HUP INT TERM
 test -x "$tfm" || { echo "$tfm is not built" >&2; exit 99; }
 mkdir "$work/here"
 cd "$work/here" || exit 99
+TFM_OPENCL_TUNE=off
+export TFM_OPENCL_TUNE
 unset TFM_MODEL TFM_BACKEND TFM_VERBOSE TFM_STRICT TFM_THREADS TFM_OPENCL_GEMM TFM_OPENCL_PERSISTENT TFM_ACT TFM_PROFILE
 TFM_THREADS=1
 export TFM_THREADS
