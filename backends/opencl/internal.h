@@ -483,8 +483,8 @@ enum tfm_status tfm__cl_linear_panels_plan(struct tfm__cl_planner *planner,
 
 /* 1 = a linear with this type of weight multiplies x as integers. */
 int tfm__cl_linear_int8_takes(const struct tfm__cl_device *device, enum tfm_dtype weight);
-/* Rows from which. */
-enum { TFM__CL_INT8_ROWS = 8 };
+/* Rows from which; fewer go through phases (few.h). */
+enum { TFM__CL_INT8_ROWS = 9 };
 /* fits: 1 if the workspace can be allocated. plan: appends the launches, quantizing x, then the product. */
 int tfm__cl_linear_int8_fits(const struct tfm__cl_device *device, const struct tfm__cl_linear *l);
 enum tfm_status tfm__cl_linear_int8_plan(struct tfm__cl_planner *planner,

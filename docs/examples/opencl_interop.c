@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * A program that has OpenCL already: its kernel makes x, three layers of TFM make y of it, its kernel goes on
- * with y. One context, one queue, one buffer; no value passes through the host until the end. */
+ * with y. One context, one queue, one buffer; no value passes through the host until the end.
+ *   opencl_interop [PART]   on the first device of a platform with PART in its name */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <stdio.h>
+#include <string.h>
 #include <tfm/opencl.h>
 #include <tfm/tfm.h>
 
@@ -30,15 +32,30 @@ enum { X = 4, Y = 12, FLOATS = 16 };
 static const char *source = "__kernel void add(__global float *f, uint at, float what) { f[at + "
                             "get_global_id(0)] += what; }";
 
+static int own_device(const char *part)
+{
+    cl_platform_id platforms[8];
+    cl_uint n = 0;
+    cl_int code;
+
+    CL(clGetPlatformIDs(8, platforms, &n));
+    for (cl_uint i = 0; i < n && i < 8; i++) {
+        char name[128] = "";
+        (void)clGetPlatformInfo(platforms[i], CL_PLATFORM_NAME, sizeof name, name, NULL);
+        if (strstr(name, part) &&
+            clGetDeviceIDs(platforms[i], CL_DEVICE_TYPE_ALL, 1, &device, NULL) == CL_SUCCESS)
+            return 0;
+    }
+    fprintf(stderr, "no OpenCL device on a platform named \"%s\"\n", part);
+    return 1;
+}
+
 static int own_setup(void)
 {
     const float floats[FLOATS] = {[X] = 0, 1, 2, -2};
-    cl_platform_id platform;
     cl_program program;
     cl_int code;
 
-    CL(clGetPlatformIDs(1, &platform, NULL));
-    CL(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL));
     context = clCreateContext(NULL, 1, &device, NULL, NULL, &code);
     CL(code);
     queue = clCreateCommandQueue(context, device, 0, &code); /* in-order */
@@ -70,7 +87,7 @@ static int own_add(cl_uint at, cl_float what)
 
 /* ---- TFM on it ---- */
 
-int main(void)
+int main(int argc, char **argv)
 {
     static const float up[] = {1, 0, 0, 1, 1, 1, 1, -1}, gain[] = {1, 1, 2, 2};
     static const float down[] = {1, 0, 1, 0, 0, 1, 1, 1};
@@ -87,7 +104,7 @@ int main(void)
     struct tfm_exec *exec;
     cl_int code;
 
-    if (own_setup())
+    if (own_device(argc > 1 ? argv[1] : "") || own_setup())
         return 1;
     TRY(tfm_registry_create, NULL, 0, &registry);
     TRY(tfm_opencl_device_wrap, registry, context, device, queue, &wrapped);

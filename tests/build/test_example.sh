@@ -33,7 +33,8 @@ run() { # NUMBER TEXT OUTPUT PROGRAM...
 run 2 'three layers on reference' "reference  $right" "$program" reference
 if test -f "$build/backends/opencl/opencl.la"; then
     run 3 'three layers on opencl' "opencl     $right" "$program" opencl
-    run 4 "three layers in the caller's OpenCL" "$right_and_10" "$build/docs/examples/opencl_interop"
+    run 4 "three layers in the caller's OpenCL" "$right_and_10" "$build/docs/examples/opencl_interop" \
+        'Portable Computing Language'
 else
     echo 'ok 3 - three layers on opencl # SKIP built without OpenCL'
     echo "ok 4 - three layers in the caller's OpenCL # SKIP built without OpenCL"

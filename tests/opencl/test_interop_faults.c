@@ -105,7 +105,7 @@ static void life(const struct fault *f)
 }
 
 static const cl_int codes[] = {CL_OUT_OF_RESOURCES, CL_MEM_OBJECT_ALLOCATION_FAILURE};
-enum { N_CODES = sizeof codes / sizeof *codes, POINTS = 60 };
+enum { N_CODES = sizeof codes / sizeof *codes, POINTS = 30 };
 
 /* Catches: a reference that a failed step keeps or gives back twice, a step that cannot be tried again, a
  * result that is wrong after it, a failure without the call's name. */
