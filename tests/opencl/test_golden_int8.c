@@ -12,6 +12,7 @@
 
 enum { BEST = 8 };
 static const double BOUND = 1.0, LEAST = 2e-3; /* what f32 stays below */
+static const double SURE_MARGIN = 0.5;
 
 static double distance(const struct golden_top *top, const float *logits)
 {
@@ -71,6 +72,57 @@ START_TEST(long_text)
 }
 END_TEST
 
+/* Fault: a token of which the model is sure becomes another. */
+START_TEST(sure_tokens_stay)
+{
+    struct golden *golden = golden_read("smollm2-q4_1.json");
+    struct test_devices devices;
+    struct tfm_model *model = NULL;
+    struct tfm_session_options options;
+    struct tfm_error err = {0};
+    size_t sure = 0;
+
+    ck_assert_ptr_nonnull(golden);
+    setenv("TFM_ACT", "int8", 1);
+    test_devices_open(&devices);
+    ck_assert_msg(tfm_model_open(test_model_path(), &model, &err) == TFM_STATUS_OK, "%s", err.text);
+    const size_t vocab = (size_t)tfm_model_config(model)->vocab;
+    tfm_session_defaults(&options);
+    options.cache = TFM_DTYPE_F32;
+    options.context = 64;
+    for (size_t i = 0; i < golden->n; i++) {
+        const struct golden_case *c = &golden->cases[i];
+        struct tfm_session *session = NULL;
+        int32_t ids[64];
+        ck_assert_msg(tfm_session_create(model, devices.device, devices.n, &options, &session,
+                                         &err) == TFM_STATUS_OK,
+                      "%s", err.text);
+        ck_assert_uint_le(c->n + c->n_greedy, 64);
+        memcpy(ids, c->ids, c->n * sizeof *ids);
+        memcpy(ids + c->n, c->greedy, c->n_greedy * sizeof *ids);
+        for (size_t step = 0; step < c->n_greedy; step++) {
+            if (c->margin[step] <= SURE_MARGIN)
+                continue;
+            sure++;
+            /* all of it at once: as many rows as there are go through integers */
+            ck_assert_int_eq(tfm_session_truncate(session, 0, &err), TFM_STATUS_OK);
+            feed(session, ids, c->n + step);
+            const float *logits = tfm_session_logits(session);
+            size_t best = 0;
+            for (size_t k = 1; k < vocab; k++)
+                best = logits[k] > logits[best] ? k : best;
+            ck_assert_msg(best == (size_t)c->greedy[step], "case %zu, step %zu, margin %g: %zu", i,
+                          step, c->margin[step], best);
+        }
+        tfm_session_destroy(session);
+    }
+    ck_assert_uint_gt(sure, 10);
+    tfm_model_close(model);
+    test_devices_close(&devices);
+    golden_free(golden);
+}
+END_TEST
+
 int main(void)
 {
     if (!tests_ask(test_devices_present))
@@ -80,5 +132,6 @@ int main(void)
     Suite *suite = suite_create("golden, int8");
     TCase *tcase = tests_case(suite, "golden, int8");
     tcase_add_loop_test(tcase, long_text, 0, 2);
+    tcase_add_test(tcase, sure_tokens_stay);
     return tests_run(suite);
 }
