@@ -7,7 +7,7 @@
 #include "lib/core/checked.h"
 
 /* Work of one part: below this a launch is not worth waking another thread for. */
-enum { GRAIN = 1 << 17 };
+enum { GRAIN = 1 << 17, GROUP_GRAIN = 1 << 12 };
 
 atomic_uint_fast64_t tfm__cl_sgemm_calls, tfm__cl_kernel_launches;
 
@@ -102,7 +102,8 @@ static enum tfm_status create_rows(struct tfm__cl_exec *e, struct tfm_error *err
                               : tfm__cl_fail(host, err, "clCreateBuffer for rows", code);
 }
 
-/* Operands, then step table, index, rows: the signature of every kernel. */
+/* Operands, then step table, index, rows, in the group shape local memory: the signature of every
+ * kernel. */
 static enum tfm_status create_kernel(struct tfm__cl_exec *e, uint32_t index,
                                      const struct tfm_exec_memory *memory, struct tfm_error *err)
 {
@@ -129,7 +130,9 @@ static enum tfm_status create_kernel(struct tfm__cl_exec *e, uint32_t index,
     if (code == CL_SUCCESS)
         code = clSetKernelArg(kernel, a++, sizeof number, &number);
     if (code == CL_SUCCESS)
-        code = clSetKernelArg(kernel, a, sizeof e->rows, &e->rows);
+        code = clSetKernelArg(kernel, a++, sizeof e->rows, &e->rows);
+    if (code == CL_SUCCESS && launch->step.group)
+        code = clSetKernelArg(kernel, a, launch->step.local_floats * sizeof(float), NULL);
     return code == CL_SUCCESS ? TFM_STATUS_OK
                               : tfm__cl_fail(e->device->host, err, "clSetKernelArg", code);
 }
@@ -287,14 +290,15 @@ static enum tfm_status upload_rows(struct tfm__cl_exec *e, const struct tfm_rows
 enum tfm_status tfm__cl_launch(struct tfm__cl_exec *e, uint32_t index, uint64_t rows,
                                struct tfm_error *err)
 {
-    const uint64_t wanted = rows * e->program->launches[index].cost / GRAIN;
+    const uint32_t group = e->program->launches[index].step.group;
+    const uint64_t wanted = rows * e->program->launches[index].cost / (group ? GROUP_GRAIN : GRAIN);
     const size_t parts = wanted < 1                  ? 1
                          : wanted < e->device->parts ? (size_t)wanted
                                                      : e->device->parts;
-    const size_t local = 1;
+    const size_t local = group ? group : 1, global = parts * local;
     cl_event *event = e->profile ? tfm__cl_profile_launch(e, index, parts) : NULL;
-    const cl_int code = clEnqueueNDRangeKernel(e->queue, e->kernels[index], 1, NULL, &parts, &local,
-                                               0, NULL, event);
+    const cl_int code = clEnqueueNDRangeKernel(e->queue, e->kernels[index], 1, NULL, &global,
+                                               &local, 0, NULL, event);
 
     if (code != CL_SUCCESS)
         return tfm__cl_fail_kernel(e->device->host, err, "clEnqueueNDRangeKernel",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * gqa_attention: the launch attend, or for a long context with few rows split, which is attend in parts
- * that are kept, and merge (kernels/gqa_attention.cl); both ways give the same bits. Before them append, if there are
- * caches. */
+ * that are kept, and merge; both ways give the same bits. Before them append, if there are caches. The
+ * kernels are in kernels/gqa_attention.cl, those of the group shape in kernels/gqa_attention_group.cl. */
 #include <math.h>
 
 #include "backends/opencl/internal.h"
@@ -87,6 +87,23 @@ static int supports(const struct tfm__cl_device *d, const struct tfm_node *node,
     return 1;
 }
 
+/* The same launch in the group shape. */
+static enum tfm_status plan_group(struct tfm__cl_planner *p, const struct tfm__cl_launch *wide,
+                                  int which)
+{
+    static const char *const names[LAUNCHES] = {
+        [ATTEND] = "tfm_run_gqa_attention_group",
+        [SPLIT] = "tfm_run_gqa_attention_group",
+        [MERGE] = "tfm_run_gqa_attention_group_merge",
+        [APPEND] = "tfm_run_gqa_attention_group_append",
+    };
+    struct tfm__cl_launch launch = *wide;
+
+    launch.kernel.file = "gqa_attention_group.cl";
+    launch.kernel.name = names[which];
+    return tfm__cl_plan_group(p, &launch, TFM__CL_ATTENTION_SPLIT, 1);
+}
+
 static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *node)
 {
     const struct tfm_tensor *q = node->inputs[0], *k = node->inputs[1], *cache = input(node, 3);
@@ -147,7 +164,8 @@ static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *no
     enum tfm_status status = TFM_STATUS_OK;
 
     for (int i = 0; i < (cache ? LAUNCHES : APPEND) && status == TFM_STATUS_OK; i++)
-        status = tfm__cl_plan_launch(p, &launches[i]);
+        status = p->device->settings.shape == TFM__CL_GROUP ? plan_group(p, &launches[i], i)
+                                                            : tfm__cl_plan_launch(p, &launches[i]);
     return status;
 }
 

@@ -50,6 +50,10 @@ enum tfm__cl_gemm_choice { TFM__CL_GEMM_OWN, TFM__CL_GEMM_CLBLAST };
 
 enum tfm__cl_act_choice { TFM__CL_ACT_F32, TFM__CL_ACT_INT8, TFM__CL_ACT_AUTO };
 
+/* How the kernels that sum over a row are written: for processors that want wide vectors, or for those
+ * that want many work-items that share local memory. */
+enum tfm__cl_shape { TFM__CL_WIDE, TFM__CL_GROUP };
+
 enum tfm__cl_persistent {
     TFM__CL_PERSISTENT_AUTO, /* where a proof went well */
     TFM__CL_PERSISTENT_ON,   /* without one */
@@ -61,6 +65,8 @@ struct tfm__cl_settings {
     enum tfm__cl_act_choice act;        /* TFM_ACT; AUTO is replaced when the device is open */
     const char *int8;                   /* INT8: options of kernels/int8.cl's way */
     enum tfm__cl_persistent persistent; /* TFM_OPENCL_PERSISTENT */
+    enum tfm__cl_shape shape;           /* TFM_OPENCL_SHAPE */
+    uint32_t group;                     /* work-items of a group at most, a power of two */
 };
 
 /* What a file of `tfm tune` says about the device (tune.c). */
@@ -175,6 +181,28 @@ extern const struct tfm_interop tfm__cl_interop;
 /* Reads the environment for a device whose facts are known, and logs what was chosen and why.
  * INVALID_ARGUMENT: a variable has a value that is none of its choices; the error lists them. */
 enum tfm_status tfm__cl_settings_read(struct tfm__cl_device *device, struct tfm_error *err);
+
+/* ---- the group shape (shape.c) --------------------------------------------------------------------- */
+
+/* A group of fewer work-items has nothing to share: the wide shape does its work, and PoCL's compiler
+ * does not survive loops of barriers for one or two. */
+enum { TFM__CL_GROUP_LEAST = 4 };
+
+/* Sets settings.group from the limits of the device, and from `cap` if it is not 0. */
+enum tfm_status tfm__cl_group_limit(struct tfm__cl_device *device, size_t cap,
+                                    struct tfm_error *err);
+struct tfm__cl_planner;
+struct tfm__cl_launch;
+/* As tfm__cl_plan_launch, with as many work-items a group as device and kernel allow, and local memory of
+ * `floats` and `each` for every work-item. UNSUPPORTED: that is more than there is,
+ * or the kernel takes fewer work-items than TFM__CL_GROUP_LEAST. */
+enum tfm_status tfm__cl_plan_group(struct tfm__cl_planner *planner,
+                                   const struct tfm__cl_launch *launch, uint32_t floats,
+                                   uint32_t each);
+
+/* Floats of local memory that kernels/linear_group_tile.cl takes, and those for each work-item of
+ * kernels/linear_group.cl. */
+enum { TFM__CL_TILE_FLOATS = 2 * 64 * 32, TFM__CL_LINEAR_GROUP_ROWS = 4 };
 
 /* ---- buffers (buffer.c); a handle is a cl_mem --------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * linear: for few rows the matrix-vector kernel of the weight's type (kernels/linear.cl), for many our own
  * matrix product (kernels/linear_panels.cl), CLBlast's (linear_gemm.c) or one of integers (linear_int8.c), as the
- * device's settings say. */
+ * device's settings say. Our own are kernels/linear_group.cl and linear_group_tile.cl in the group shape. */
 #include "backends/opencl/internal.h"
 #include "lib/core/checked.h"
 
@@ -17,6 +17,18 @@ static struct tfm__cl_kernel vector_kernel(enum tfm_dtype dtype)
 #undef TFM_DTYPE
     };
     return (struct tfm__cl_kernel){"linear.cl", "tfm_run_linear", options[dtype]};
+}
+
+/* The launches of the group shape have the operands and the options of `vector`. */
+static enum tfm_status plan_group(struct tfm__cl_planner *p, const struct tfm__cl_launch *vector,
+                                  int many)
+{
+    struct tfm__cl_launch launch = *vector;
+
+    launch.kernel.file = many ? "linear_group_tile.cl" : "linear_group.cl";
+    launch.kernel.name = many ? "tfm_run_linear_group_tile" : "tfm_run_linear_group";
+    return many ? tfm__cl_plan_group(p, &launch, TFM__CL_TILE_FLOATS, 0)
+                : tfm__cl_plan_group(p, &launch, 0, TFM__CL_LINEAR_GROUP_ROWS);
 }
 
 /* How many rows are multiplied. */
@@ -105,8 +117,10 @@ static enum tfm_status plan_many(struct tfm__cl_planner *p, const struct tfm_nod
         made->turned = 0;
     if (way == INT8)
         return tfm__cl_linear_int8_plan(p, l, vector);
-    return way == OWN ? tfm__cl_linear_panels_plan(p, vector)
-                      : tfm__cl_linear_gemm_plan(p, node, l, vector->step);
+    if (way == CLBLAST)
+        return tfm__cl_linear_gemm_plan(p, node, l, vector->step);
+    return p->device->settings.shape == TFM__CL_GROUP ? plan_group(p, vector, 1)
+                                                      : tfm__cl_linear_panels_plan(p, vector);
 }
 
 static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *node)
@@ -133,7 +147,9 @@ static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *no
                                            tfm__cl_operand_of(p, node->outputs[0], TFM__CL_RAW),
                                            tfm__cl_operand_workspace(0)},
                                           (uint64_t)l.in * l.out};
-    const enum tfm_status status = tfm__cl_plan_launch(p, &vector);
+    const int grouped = p->device->settings.shape == TFM__CL_GROUP;
+    const enum tfm_status status =
+        grouped ? plan_group(p, &vector, 0) : tfm__cl_plan_launch(p, &vector);
     const enum way way = way_of(p->device, node->inputs[1]->dtype);
     return status == TFM_STATUS_OK && l.rows >= many_rows(way) ? plan_many(p, node, &l, &vector)
                                                                : status;

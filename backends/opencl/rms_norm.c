@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * rms_norm: one launch of kernels/rms_norm.cl. */
+ * rms_norm: one launch of kernels/rms_norm.cl or kernels/rms_norm_group.cl. */
 #include "backends/opencl/internal.h"
 
 static int supports(const struct tfm__cl_device *d, const struct tfm_node *node,
@@ -26,7 +26,10 @@ static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *no
     launch.step.vectors = tfm__cl_vectors(x);
     launch.step.eps = (float)node->attrs.eps;
     launch.cost = 2 * (uint64_t)tfm_tensor_row_elements(x);
-    return tfm__cl_plan_launch(p, &launch);
+    if (p->device->settings.shape == TFM__CL_WIDE)
+        return tfm__cl_plan_launch(p, &launch);
+    launch.kernel = (struct tfm__cl_kernel){"rms_norm_group.cl", "tfm_run_rms_norm_group", NULL};
+    return tfm__cl_plan_group(p, &launch, 0, 1);
 }
 
 const struct tfm__cl_op tfm__cl_op_rms_norm = {.supports = supports, .plan = plan};

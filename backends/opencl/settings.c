@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The variables of the environment that choose between ways to compute. They are read once, when a device is
  * opened; an unknown word is an error, never another way. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,6 +62,67 @@ static enum tfm_status read_gemm(struct tfm__cl_device *d, struct tfm_error *err
     return TFM_STATUS_OK;
 }
 
+/* ---- shape and limits ---- */
+
+enum { SHAPE_AUTO, SHAPE_WIDE, SHAPE_GROUP };
+
+/* *value: the whole number of at least 1 that the variable holds; 0 when it is not set or empty. */
+static enum tfm_status read_number(const struct tfm_host *host, const char *variable, size_t *value,
+                                   struct tfm_error *err)
+{
+    const char *text = secure_getenv(variable);
+    char *end = NULL;
+
+    *value = 0;
+    if (!text || !text[0])
+        return TFM_STATUS_OK;
+    errno = 0;
+    const unsigned long long number = strtoull(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end || errno || number == 0 || number > SIZE_MAX)
+        return host->error(err, TFM_STATUS_INVALID_ARGUMENT,
+                           "opencl: %s is '%.40s'; it must be a whole number of at least 1",
+                           variable, text);
+    *value = (size_t)number;
+    return TFM_STATUS_OK;
+}
+
+static enum tfm_status read_shape(struct tfm__cl_device *d, struct tfm_error *err)
+{
+    static const struct choice choice = {"TFM_OPENCL_SHAPE", {"auto", "wide", "group", NULL}};
+    size_t value, cap = 0;
+    char group[48];
+    enum tfm_status status = choose(d->host, &choice, &value, err);
+
+    if (status == TFM_STATUS_OK)
+        status = read_number(d->host, "TFM_OPENCL_MAX_GROUP", &cap, err);
+    if (status == TFM_STATUS_OK)
+        status = tfm__cl_group_limit(d, cap, err);
+    if (status != TFM_STATUS_OK)
+        return status;
+    const int large = d->settings.group >= TFM__CL_GROUP_LEAST;
+    const int grouped =
+        large && (value == SHAPE_GROUP || (value == SHAPE_AUTO && d->kind != TFM_DEVICE_CPU));
+    d->settings.shape = grouped ? TFM__CL_GROUP : TFM__CL_WIDE;
+    snprintf(group, sizeof group, "group, up to %u work-items", d->settings.group);
+    tfm__cl_choose(d, "shape of the kernels", grouped ? group : "wide",
+                   !large                ? "groups here are too small to share work"
+                   : value != SHAPE_AUTO ? "TFM_OPENCL_SHAPE says so"
+                   : grouped             ? "the device is not a CPU"
+                                         : "the device is a CPU");
+    return TFM_STATUS_OK;
+}
+
+/* As if the device had less memory for a buffer than it has. */
+static enum tfm_status read_max_alloc(struct tfm__cl_device *d, struct tfm_error *err)
+{
+    size_t bytes;
+    const enum tfm_status status = read_number(d->host, "TFM_OPENCL_MAX_ALLOC", &bytes, err);
+
+    if (status == TFM_STATUS_OK && bytes && bytes < d->max_alloc)
+        d->max_alloc = bytes;
+    return status;
+}
+
 /* ---- activations ---- */
 
 static enum tfm_status read_act(struct tfm__cl_device *d, struct tfm_error *err)
@@ -94,10 +156,14 @@ static enum tfm_status read_persistent(struct tfm__cl_device *d, struct tfm_erro
                               "opencl: TFM_OPENCL_PERSISTENT is 'on', but %s is no CPU, and others "
                               "do not run work-groups at the same time; use auto or off",
                               d->name);
-    const int cpu = d->kind == TFM_DEVICE_CPU;
+    if (d->settings.persistent == TFM__CL_PERSISTENT_ON && d->settings.shape != TFM__CL_WIDE)
+        return d->host->error(err, TFM_STATUS_INVALID_ARGUMENT,
+                              "opencl: TFM_OPENCL_PERSISTENT is 'on', but the group shape has no "
+                              "persistent kernel; use auto or off, or TFM_OPENCL_SHAPE=wide");
+    const int cpu = d->kind == TFM_DEVICE_CPU && d->settings.shape == TFM__CL_WIDE;
     tfm__cl_choose(d, "persistent kernel", value || !cpu ? value == 1 ? "on" : "off" : "if it can",
                    value  ? "TFM_OPENCL_PERSISTENT says so"
-                   : !cpu ? "the device is no CPU"
+                   : !cpu ? "only a CPU in the wide shape has one"
                           : "a model that is opened has to show that barriers are fast");
     return TFM_STATUS_OK;
 }
@@ -108,5 +174,9 @@ enum tfm_status tfm__cl_settings_read(struct tfm__cl_device *d, struct tfm_error
 
     if (status == TFM_STATUS_OK)
         status = read_act(d, err);
+    if (status == TFM_STATUS_OK)
+        status = read_shape(d, err);
+    if (status == TFM_STATUS_OK)
+        status = read_max_alloc(d, err);
     return status == TFM_STATUS_OK ? read_persistent(d, err) : status;
 }

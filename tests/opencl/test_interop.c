@@ -632,6 +632,7 @@ int main(void)
     Suite *suite = suite_create("interop");
     TCase *tcase = tests_case(suite, "runs");
 
+    tcase_set_timeout(tcase, 180); /* the model's kernels, when the cache of the driver is cold */
     tcase_add_checked_fixture(tcase, setup, NULL);
     tcase_add_test(tcase, two_execs_in_zones_of_their_own);
     tcase_add_test(tcase, nothing_passes_through_the_host);
