@@ -159,7 +159,7 @@ enum tfm_status tfm__cl_int8_open(struct tfm__cl_device *d, struct tfm_error *er
     char text[96];
 
     if (d->settings.act == TFM__CL_ACT_F32) {
-        tfm__cl_choose(d, "activations", "f32", "TFM_ACT does not say int8 or auto");
+        tfm__cl_choose(d, "activations", "f32", "TFM_ACT says so");
         return TFM_STATUS_OK;
     }
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
@@ -171,8 +171,7 @@ enum tfm_status tfm__cl_int8_open(struct tfm__cl_device *d, struct tfm_error *er
             d->settings.int8 = ways[i].options;
             snprintf(text, sizeof text, "8 bits, by %s", ways[i].name);
             tfm__cl_choose(d, "activations", text,
-                           asked ? "TFM_ACT says so"
-                                 : "TFM_ACT is auto and the device is fast at it");
+                           asked ? "TFM_ACT says so" : "the device is fast at it");
             return TFM_STATUS_OK;
         }
         d->host->log(TFM_LOG_WARN, "opencl", why.text);

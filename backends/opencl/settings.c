@@ -127,9 +127,9 @@ static enum tfm_status read_max_alloc(struct tfm__cl_device *d, struct tfm_error
 
 static enum tfm_status read_act(struct tfm__cl_device *d, struct tfm_error *err)
 {
-    static const struct choice choice = {"TFM_ACT", {"f32", "int8", "auto", NULL}};
-    static const enum tfm__cl_act_choice acts[] = {TFM__CL_ACT_F32, TFM__CL_ACT_INT8,
-                                                   TFM__CL_ACT_AUTO};
+    static const struct choice choice = {"TFM_ACT", {"auto", "f32", "int8", NULL}};
+    static const enum tfm__cl_act_choice acts[] = {TFM__CL_ACT_AUTO, TFM__CL_ACT_F32,
+                                                   TFM__CL_ACT_INT8};
     size_t value;
     const enum tfm_status status = choose(d->host, &choice, &value, err);
 

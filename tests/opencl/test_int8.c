@@ -345,14 +345,32 @@ START_TEST(an_unknown_choice_is_an_error)
 
     setenv("TFM_ACT", "int4", 1);
     ck_assert_int_eq(parts_try(&d, &err), TFM_STATUS_INVALID_ARGUMENT);
-    ck_assert_msg(strstr(err.text, "TFM_ACT is 'int4'") && strstr(err.text, "f32, int8, auto"),
+    ck_assert_msg(strstr(err.text, "TFM_ACT is 'int4'") && strstr(err.text, "auto, f32, int8"),
                   "%s", err.text);
     test_devices_close(&d);
+}
+END_TEST
+
+/* Fault: what is taken without a word is not `auto`, or f32 does not turn it off. */
+START_TEST(the_default_is_auto)
+{
+    static const char *const words[] = {NULL, "auto", "f32"};
+    enum tfm__cl_act_choice taken[3];
+
+    for (size_t i = 0; i < 3; i++) {
+        struct test_devices d;
+        struct tfm_error err = {0};
+        if (words[i])
+            setenv("TFM_ACT", words[i], 1);
+        else
+            unsetenv("TFM_ACT");
+        ck_assert_msg(parts_try(&d, &err) == TFM_STATUS_OK, "%s", err.text);
+        taken[i] = parts_handle(&d)->settings.act;
+        test_devices_close(&d);
+    }
+    ck_assert_int_eq(taken[0], taken[1]);
+    ck_assert_int_eq(taken[2], TFM__CL_ACT_F32);
     unsetenv("TFM_ACT");
-    memset(&err, 0, sizeof err);
-    ck_assert_msg(parts_try(&d, &err) == TFM_STATUS_OK, "%s", err.text);
-    ck_assert_int_eq(parts_handle(&d)->settings.act, TFM__CL_ACT_F32);
-    test_devices_close(&d);
 }
 END_TEST
 
@@ -369,5 +387,6 @@ int main(void)
     tcase_add_test(tcase, what_is_no_number_stays_none);
     tcase_add_test(choice, a_wrong_way_is_not_taken);
     tcase_add_test(choice, an_unknown_choice_is_an_error);
+    tcase_add_test(choice, the_default_is_auto);
     return tests_run(suite);
 }
