@@ -44,11 +44,13 @@ static enum tfm_status launch(const struct tfm__cl_exec *e, cl_mem steps, cl_uin
 
     for (cl_uint i = 0; i < 5 && code == CL_SUCCESS; i++)
         code = clSetKernelArg(f->kernel, TFM__CL_FEW_BUFFERS + 2 + i, sizeof values[i], &values[i]);
-    if (code == CL_SUCCESS)
-        code =
-            clEnqueueNDRangeKernel(e->queue, f->kernel, 1, NULL, &groups, &local, 0, NULL, event);
     if (code != CL_SUCCESS)
-        return tfm__cl_fail(e->device->host, err, "tfm_run_persistent", code);
+        return tfm__cl_fail_kernel(e->device->host, err, "clSetKernelArg", "tfm_run_persistent",
+                                   code);
+    code = clEnqueueNDRangeKernel(e->queue, f->kernel, 1, NULL, &groups, &local, 0, NULL, event);
+    if (code != CL_SUCCESS)
+        return tfm__cl_fail_kernel(e->device->host, err, "clEnqueueNDRangeKernel",
+                                   "tfm_run_persistent", code);
     atomic_fetch_add_explicit(&tfm__cl_kernel_launches, 1, memory_order_relaxed);
     return TFM_STATUS_OK;
 }
@@ -227,12 +229,15 @@ static enum tfm_status create_kernel(struct tfm__cl_exec *e, const cl_mem *buffe
     if (status != TFM_STATUS_OK)
         return status;
     f->kernel = clCreateKernel(program, kernel.name, &code);
+    if (code != CL_SUCCESS)
+        return tfm__cl_fail_kernel(e->device->host, err, "clCreateKernel", kernel.name, code);
     for (cl_uint i = 0; i < TFM__CL_FEW_BUFFERS && code == CL_SUCCESS; i++)
         code = clSetKernelArg(f->kernel, i, sizeof *buffers, &buffers[i < n ? i : 0]);
     if (code == CL_SUCCESS)
         code = clSetKernelArg(f->kernel, TFM__CL_FEW_BUFFERS + 1, sizeof f->control, &f->control);
-    return code == CL_SUCCESS ? TFM_STATUS_OK
-                              : tfm__cl_fail(e->device->host, err, kernel.name, code);
+    return code == CL_SUCCESS
+               ? TFM_STATUS_OK
+               : tfm__cl_fail_kernel(e->device->host, err, "clSetKernelArg", kernel.name, code);
 }
 
 enum tfm_status tfm__cl_few_open(struct tfm__cl_exec *e, const struct tfm_exec_memory *memory,

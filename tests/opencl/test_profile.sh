@@ -71,7 +71,7 @@ if test -c /dev/full; then
 fi
 # more than a mebibyte of events, and room for what the driver itself writes
 echo old >"$trace"
-for i in 1 2 3 4 5 6 7 8; do cat ids; done >many
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do cat ids; done >many
 (
     ulimit -f 2048
     trap '' XFSZ

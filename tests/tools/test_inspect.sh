@@ -80,8 +80,8 @@ test $code -eq 0 && test "$(json state_bytes)" -eq 0 && grep -q pos_embd.table "
 verdict $? 'an encoder has no cache'
 config '"block": "pre_post", "qk_norm": true, "logit_softcap": 30, "head_dim": 16, "kv_heads": 1, "rope_style": "halves", "q_bias": true'
 test $code -eq 0 && grep -q blk.0.attn_post_norm.weight "$out" && grep -q blk.0.attn.k_norm.weight "$out" &&
-    grep -q output_softcap.two_caps "$out" && grep -q blk.0.attn.q.bias "$out"
-verdict $? 'norms on both sides, norms of q and k, a soft cap, a bias'
+    ! grep -q output_softcap "$out" && grep -q blk.0.attn.q.bias "$out"
+verdict $? 'norms on both sides, norms of q and k, a bias; a soft cap owns nothing'
 call inspect --config help
 test $code -eq 0 && grep -q '^rope_theta ' "$out" && grep -q '"gelu_tanh"' "$out"
 verdict $? '--config help lists the keys'
