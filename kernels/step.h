@@ -87,8 +87,8 @@ struct tfm_step {
     tfm_u32 split;                   /* attention: 1 = keep the splits for merge */
     tfm_u32 scratch;                 /* floats of workspace that a part has for itself */
     tfm_f32 eps, scale, softcap;
-    tfm_u32 group;                   /* work-items of a group; 0 = one, as the wide shape wants */
-    tfm_u32 local_floats;            /* local memory of a group, an argument; group shape alone */
+    tfm_u32 group;        /* work-items of a group; 0 = one, as the wide shape wants */
+    tfm_u32 local_floats; /* local memory of a group, an argument; group shape alone */
 
     /* persistent.cl only */
     tfm_u32 buffer[TFM_STEP_OPERANDS]; /* number of the buffer that an operand lies in */
