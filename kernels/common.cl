@@ -55,6 +55,29 @@ static uint tfm_sequence_end(__global const int *rows, uint q)
                                                      : rows[TFM_ROWS_N]);
 }
 
+/* Pieces of `cells` cells of the longest sequence of this run. */
+static uint tfm_longest(__global const int *rows, uint cells)
+{
+    uint most = 0;
+
+    for (uint n = 0; n < (uint)rows[TFM_ROWS_N_SEQ]; n++)
+        most = max(most, (uint)tfm_rows_past(rows)[n] + tfm_sequence_end(rows, n) -
+                             (uint)tfm_rows_start(rows)[n]);
+    return (most + cells - 1) / cells;
+}
+
+/* Bytes of `k` values of each row of a panel of packed weights (see step.h); of a block type, whole blocks. */
+TFM_INLINE ulong tfm_panel_bytes(const uint type, uint k)
+{
+    const uint column = type == TFM_STEP_Q4_0   ? TFM_PANEL_Q4_0
+                        : type == TFM_STEP_Q4_1 ? TFM_PANEL_Q4_1
+                        : type == TFM_STEP_Q8_0 ? TFM_PANEL_Q8_0
+                        : type == TFM_STEP_F32  ? 4 * TFM_PANEL
+                                                : 2 * TFM_PANEL;
+
+    return (ulong)(type >= TFM_STEP_Q4_0 ? k / TFM_BLOCK : k) * column;
+}
+
 /* First of the units [0, n) that belong to `part`; its end is the first of part + 1. */
 static ulong tfm_share(ulong n, uint part, uint parts)
 {

@@ -134,7 +134,7 @@ static void tfm_attention_attend(struct tfm_attention *a, __global const float *
                                  __global float *y, __global const struct tfm_step *s,
                                  __global const int *rows, uint part, uint parts)
 {
-    const uint splits = s->split ? tfm_attention_splits(s, rows) : 1;
+    const uint splits = s->split ? min(tfm_longest(rows, TFM_ATTENTION_SPLIT), s->splits) : 1;
     uint first_row = 0;
     int first;
 

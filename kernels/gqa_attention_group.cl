@@ -207,17 +207,6 @@ static void tfm_attention_part(const struct tfm_attention_unit *a, uint split,
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-/* Splits of the longest sequence of this run, at most s->splits. */
-static uint tfm_attention_splits(__global const struct tfm_step *s, __global const int *rows)
-{
-    uint most = 0;
-
-    for (uint n = 0; n < (uint)rows[TFM_ROWS_N_SEQ]; n++)
-        most = max(most, (uint)tfm_rows_past(rows)[n] + tfm_sequence_end(rows, n) -
-                             (uint)tfm_rows_start(rows)[n]);
-    return min((most + TFM_ATTENTION_SPLIT - 1) / TFM_ATTENTION_SPLIT, s->splits);
-}
-
 __kernel void tfm_run_gqa_attention_group(__global const uchar *q, __global uchar *y,
                                           __global const uchar *k_cache,
                                           __global const uchar *v_cache, __global uchar *unused,
@@ -228,7 +217,7 @@ __kernel void tfm_run_gqa_attention_group(__global const uchar *q, __global ucha
     __global const struct tfm_step *s = steps + index;
     (void)unused; /* the workspace of the wide shape */
     __local float *p = cells + get_local_size(0); /* [SPLIT] */
-    const uint splits = s->split ? tfm_attention_splits(s, rows) : 1;
+    const uint splits = s->split ? min(tfm_longest(rows, TFM_ATTENTION_SPLIT), s->splits) : 1;
     const uint units = tfm_rows(s, rows) * s->heads * splits, wide = (s->head_dim + 15) & ~15u;
     __global float *to = (__global float *)(y + s->at[1]);
     struct tfm_attention_unit a;

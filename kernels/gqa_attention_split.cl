@@ -9,17 +9,6 @@
 #endif
 #define TFM_ATTENTION_SPLIT_CL
 
-/* Splits of the longest sequence of this run, at most s->splits. */
-static uint tfm_attention_splits(__global const struct tfm_step *s, __global const int *rows)
-{
-    uint most = 0;
-
-    for (uint n = 0; n < (uint)rows[TFM_ROWS_N_SEQ]; n++)
-        most = max(most, (uint)tfm_rows_past(rows)[n] + tfm_sequence_end(rows, n) -
-                             (uint)tfm_rows_start(rows)[n]);
-    return min((most + TFM_ATTENTION_SPLIT - 1) / TFM_ATTENTION_SPLIT, s->splits);
-}
-
 /* Adds a split (most, mass, sum) to what came before it (all_most, all_mass, total). */
 static void tfm_attention_merge(float most, float mass, __global const float *sum, float *all_most,
                                 float *all_mass, __global float *total, uint wide)

@@ -185,16 +185,6 @@ static void tfm_linear_sums(__global const float *x, __global float *sums, ulong
         sums[b] = tfm_sum16(vload16(2 * b, x) + vload16(2 * b + 1, x));
 }
 
-/* Bytes of a panel for one k, or for one block of k. */
-TFM_INLINE uint tfm_linear_column_bytes(const uint type)
-{
-    return type == TFM_STEP_Q4_0   ? TFM_PANEL_Q4_0
-           : type == TFM_STEP_Q4_1 ? TFM_PANEL_Q4_1
-           : type == TFM_STEP_Q8_0 ? TFM_PANEL_Q8_0
-           : type == TFM_STEP_F32  ? 4 * TFM_PANEL
-                                   : 2 * TFM_PANEL;
-}
-
 TFM_INLINE void tfm_linear(const uint type, __global const uchar *x, __global const uchar *weight,
                            __global const uchar *bias, __global uchar *y, __global float *sums,
                            __global const struct tfm_step *s, __global const int *rows, uint part,
@@ -205,9 +195,7 @@ TFM_INLINE void tfm_linear(const uint type, __global const uchar *x, __global co
     uint p = (uint)tfm_share(panels, part, parts);
     __global const float *in = (__global const float *)x;
     __global float *out = (__global float *)y;
-    const int blocks = type >= TFM_STEP_Q4_0;
-    const ulong bytes =
-        (ulong)(blocks ? s->width / TFM_BLOCK : s->width) * tfm_linear_column_bytes(type);
+    const ulong bytes = tfm_panel_bytes(type, s->width);
 
     if (n == 0 || p == end)
         return;

@@ -135,12 +135,7 @@ TFM_INLINE void tfm_linear_group(const uint type, __global const float *x,
     const uint group = (uint)get_group_id(0), groups = (uint)get_num_groups(0);
     const uint n = tfm_vectors(s, rows), panels = (s->out + TFM_PANEL - 1) / TFM_PANEL;
     const uint end = n == 0 ? 0 : (uint)tfm_share(panels, group + 1, groups);
-    const uint bytes = type == TFM_STEP_Q4_0   ? TFM_PANEL_Q4_0
-                       : type == TFM_STEP_Q4_1 ? TFM_PANEL_Q4_1
-                       : type == TFM_STEP_Q8_0 ? TFM_PANEL_Q8_0
-                       : type == TFM_STEP_F32  ? 4 * TFM_PANEL
-                                               : 2 * TFM_PANEL;
-    const ulong stride = (ulong)(type >= TFM_STEP_Q4_0 ? s->width / TFM_BLOCK : s->width) * bytes;
+    const ulong stride = tfm_panel_bytes(type, s->width);
 
     for (uint p = (uint)tfm_share(panels, group, groups); p < end; p++) {
         uint row = 0;

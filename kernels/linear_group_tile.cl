@@ -64,9 +64,6 @@ TFM_INLINE void tfm_tile_take_weight(const uint type, __global const uchar *weig
     const uint words = type >= TFM_STEP_Q8_0   ? 128u /* of a panel: what a work-item unpacks */
                        : type >= TFM_STEP_Q4_0 ? 64u
                                                : TFM_PANEL * TFM_TILE_K;
-    const uint bytes = type == TFM_STEP_Q4_0   ? TFM_PANEL_Q4_0
-                       : type == TFM_STEP_Q4_1 ? TFM_PANEL_Q4_1
-                                               : TFM_PANEL_Q8_0;
 
     for (uint i = (uint)get_local_id(0); i < TFM_TILE_PANELS * words;
          i += (uint)get_local_size(0)) {
@@ -75,12 +72,13 @@ TFM_INLINE void tfm_tile_take_weight(const uint type, __global const uchar *weig
         __local float *column = to + p * TFM_PANEL;
         if (type >= TFM_STEP_Q4_0) {
             /* a panel past the last is read as the last, and not stored */
-            const ulong block =
-                (ulong)min(panel + p, panels - 1) * (in / TFM_BLOCK) + k / TFM_BLOCK;
+            __global const uchar *block = weight +
+                                          min(panel + p, panels - 1) * tfm_panel_bytes(type, in) +
+                                          tfm_panel_bytes(type, k);
             if (type == TFM_STEP_Q8_0)
-                tfm_tile_take_q8(weight + block * bytes, w, column);
+                tfm_tile_take_q8(block, w, column);
             else
-                tfm_tile_take_q4(weight + block * bytes, type == TFM_STEP_Q4_1, w, column);
+                tfm_tile_take_q4(block, type == TFM_STEP_Q4_1, w, column);
         } else {
             const uint r = w % TFM_PANEL, at = k + w / TFM_PANEL;
             column[w / TFM_PANEL * TFM_TILE + r] =

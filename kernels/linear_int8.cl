@@ -175,9 +175,6 @@ static void tfm_linear_int8(__global const uchar *quants, __global const uchar *
 {
     const uint n = tfm_vectors(s, rows), eights = (n + TFM_INT8_ROWS - 1) / TFM_INT8_ROWS;
     const uint blocks = s->width / TFM_BLOCK, type = s->type[1];
-    const uint bytes = type == TFM_STEP_Q4_0   ? TFM_PANEL_Q4_0
-                       : type == TFM_STEP_Q4_1 ? TFM_PANEL_Q4_1
-                                               : TFM_PANEL_Q8_0;
     const ulong units = (ulong)((s->out + TFM_PANEL - 1) / TFM_PANEL) * eights;
     const ulong end = tfm_share(units, part + 1, parts);
 
@@ -185,7 +182,7 @@ static void tfm_linear_int8(__global const uchar *quants, __global const uchar *
     for (ulong unit = tfm_share(units, part, parts); unit < end;) {
         const uint panel = (uint)(unit / eights), first = (uint)(unit % eights);
         const uint last = (uint)min((ulong)eights, first + (end - unit));
-        tfm_int8_unpack(type, weight + (ulong)panel * blocks * bytes, blocks,
+        tfm_int8_unpack(type, weight + panel * tfm_panel_bytes(type, s->width), blocks,
                         (__global uchar *)tile);
         tfm_int8_panel(quants, (__global const uchar *)tile, bias, y, s, n, panel, first, last);
         unit += last - first;

@@ -149,8 +149,7 @@ TFM_INLINE void tfm_project(const uint type, __global uchar *const *o,
     const uint units = (panels + s->panels_a_unit - 1) / s->panels_a_unit;
     const uint from = (uint)tfm_share(s->all_units, part, parts);
     const uint to = (uint)tfm_share(s->all_units, part + 1, parts);
-    const ulong bytes = (ulong)(type >= TFM_STEP_Q4_0 ? in / TFM_BLOCK : in) *
-                        tfm_linear_column_bytes(type);
+    const ulong bytes = tfm_panel_bytes(type, in);
     __global float *own = (__global float *)o[4] + (ulong)part * s->scratch;
     __global const float *x = how & TFM_PROJECT_OWN ? own : (__global const float *)o[0];
     __global float *sums = own + s->sums_at, *raw = own + s->raw_at;

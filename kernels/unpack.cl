@@ -9,21 +9,10 @@
 #endif
 #define TFM_UNPACK_CL
 
-/* Bytes of a panel for one k, or for one block of k. */
-static uint tfm_unpack_bytes(uint type)
-{
-    return type == TFM_STEP_Q4_0   ? TFM_PANEL_Q4_0
-           : type == TFM_STEP_Q4_1 ? TFM_PANEL_Q4_1
-           : type == TFM_STEP_Q8_0 ? TFM_PANEL_Q8_0
-           : type == TFM_STEP_F32  ? 4 * TFM_PANEL
-                                   : 2 * TFM_PANEL;
-}
-
 /* Where a panel begins. */
 static __global const uchar *tfm_panel(uint type, __global const uchar *weight, uint panel, uint in)
 {
-    const uint blocks = type >= TFM_STEP_Q4_0 ? in / TFM_BLOCK : in;
-    return weight + (ulong)panel * blocks * tfm_unpack_bytes(type);
+    return weight + panel * tfm_panel_bytes(type, in);
 }
 
 static void tfm_unpack_q4(__global const uchar *panel, int affine, uint depth, __global float *y,
@@ -63,7 +52,7 @@ static void tfm_unpack_q8(__global const uchar *panel, uint depth, __global floa
 static void tfm_unpack(uint type, __global const uchar *panel, uint k, uint depth,
                        __global float *y, ulong ld)
 {
-    panel += (ulong)(type >= TFM_STEP_Q4_0 ? k / TFM_BLOCK : k) * tfm_unpack_bytes(type);
+    panel += tfm_panel_bytes(type, k);
     if (type == TFM_STEP_Q4_0 || type == TFM_STEP_Q4_1)
         tfm_unpack_q4(panel, type == TFM_STEP_Q4_1, depth, y, ld);
     else if (type == TFM_STEP_Q8_0)
