@@ -102,34 +102,31 @@ struct lists {
     json_t *subject, *cases, *skipped, *refused, *notes, *performance;
 };
 
-static json_t *text(const char *value)
-{
-    return tfm__json_string(value, strlen(value));
-}
-
 static void json_subject(void *context, const char *name, const char *version, const char *file,
                          const char *device)
 {
     struct lists *lists = context;
 
     json_decref(lists->subject);
-    lists->subject = json_pack("{s:o, s:o, s:o, s:o}", "name", text(name), "version", text(version),
-                               "file", text(file), "device", text(device));
+    lists->subject = json_pack("{s:o, s:o, s:o, s:o}", "name", tfm__json_text(name), "version",
+                               tfm__json_text(version), "file", tfm__json_text(file), "device",
+                               tfm__json_text(device));
 }
 
 static void json_result(void *context, const char *kind, const char *name, int passed,
                         const char *why)
 {
     json_array_append_new(((struct lists *)context)->cases,
-                          json_pack("{s:s, s:o, s:b, s:o}", "kind", kind, "name", text(name),
-                                    "passed", passed, "why", text(why)));
+                          json_pack("{s:s, s:o, s:b, s:o}", "kind", kind, "name",
+                                    tfm__json_text(name), "passed", passed, "why",
+                                    tfm__json_text(why)));
 }
 
 static void json_skipped(void *context, const char *kind, const char *name, const char *why)
 {
-    json_array_append_new(
-        ((struct lists *)context)->skipped,
-        json_pack("{s:s, s:o, s:o}", "kind", kind, "name", text(name), "why", text(why)));
+    json_array_append_new(((struct lists *)context)->skipped,
+                          json_pack("{s:s, s:o, s:o}", "kind", kind, "name", tfm__json_text(name),
+                                    "why", tfm__json_text(why)));
 }
 
 static void json_refused(void *context, const char *op, uint32_t nodes, uint32_t of,
@@ -137,21 +134,21 @@ static void json_refused(void *context, const char *op, uint32_t nodes, uint32_t
 {
     json_array_append_new(((struct lists *)context)->refused,
                           json_pack("{s:s, s:I, s:I, s:o}", "op", op, "nodes", (json_int_t)nodes,
-                                    "of", (json_int_t)of, "reason", text(reason)));
+                                    "of", (json_int_t)of, "reason", tfm__json_text(reason)));
 }
 
 static void json_note(void *context, const char *note)
 {
-    json_array_append_new(((struct lists *)context)->notes, text(note));
+    json_array_append_new(((struct lists *)context)->notes, tfm__json_text(note));
 }
 
 static void json_measured(void *context, const char *op, const char *node, uint32_t rows,
                           double nanoseconds, double gigabytes, double gigaflops)
 {
     json_array_append_new(((struct lists *)context)->performance,
-                          json_pack("{s:s, s:o, s:I, s:f, s:f, s:f}", "op", op, "node", text(node),
-                                    "rows", (json_int_t)rows, "ns", nanoseconds, "gb_s", gigabytes,
-                                    "gflop_s", gigaflops));
+                          json_pack("{s:s, s:o, s:I, s:f, s:f, s:f}", "op", op, "node",
+                                    tfm__json_text(node), "rows", (json_int_t)rows, "ns",
+                                    nanoseconds, "gb_s", gigabytes, "gflop_s", gigaflops));
 }
 
 static int json_end(const struct lists *lists, const struct tfm__check_summary *sum)

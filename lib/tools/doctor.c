@@ -20,11 +20,6 @@
 
 enum { BACKENDS = 64 };
 
-static json_t *text(const char *value)
-{
-    return tfm__json_string(value, strlen(value));
-}
-
 void tfm__doctor_problem(json_t *report, const char *format, ...)
 {
     char line[2000];
@@ -33,7 +28,7 @@ void tfm__doctor_problem(json_t *report, const char *format, ...)
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
-    json_array_append_new(json_object_get(report, "problems"), text(line));
+    json_array_append_new(json_object_get(report, "problems"), tfm__json_text(line));
 }
 
 /* ---- the program and its places ----------------------------------------------------------------- */
@@ -51,8 +46,9 @@ static json_t *make_program(void)
 static void add_place(void *context, const char *source, const char *path)
 {
     struct stat info;
-    json_array_append_new(context, json_pack("{s:s, s:o, s:b}", "source", source, "path",
-                                             text(path), "exists", stat(path, &info) == 0));
+    json_array_append_new(context,
+                          json_pack("{s:s, s:o, s:b}", "source", source, "path",
+                                    tfm__json_text(path), "exists", stat(path, &info) == 0));
 }
 
 static const char *helper_of(const json_t *places)
@@ -121,7 +117,7 @@ static json_t *make_facts(json_t *report, struct tfm_registry *registry, size_t 
         const char *file = tfm_registry_file(registry, i);
         json_t *facts = file && file[0] == '/' ? tfm__doctor_facts(file, why, sizeof why) : NULL;
         if (facts && *why) {
-            json_object_set_new(facts, "ended", text(why));
+            json_object_set_new(facts, "ended", tfm__json_text(why));
             tfm__doctor_problem(report, "%s: the process that asked it for facts: %s", file, why);
         }
         look_at_drivers(report, facts);

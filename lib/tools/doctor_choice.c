@@ -12,11 +12,6 @@
 
 enum { WHOLE_DEVICE = 50 /* score of a CPU device that runs whole models */ };
 
-static json_t *text(const char *value)
-{
-    return tfm__json_string(value, strlen(value));
-}
-
 static const char *asked(const struct tfm__options *options, const char **by)
 {
     const char *variable = secure_getenv("TFM_BACKEND");
@@ -33,7 +28,8 @@ static void keep_warning(void *context, enum tfm_log_level level, const char *ba
                          const char *line)
 {
     if (level <= TFM_LOG_WARN)
-        json_array_append_new(context, json_pack("[o, o]", text(backend), text(line)));
+        json_array_append_new(context,
+                              json_pack("[o, o]", tfm__json_text(backend), tfm__json_text(line)));
 }
 
 /* 1 if what is wrong with that backend stands in the report already. */
@@ -91,10 +87,10 @@ static void tell_device(json_t *report, json_t *choice, struct tfm_registry *reg
     if (is_auto)
         snprintf(line, sizeof line, "it has the highest score, %" PRId32 "%s", score,
                  some_failed ? ", of those that open" : "");
-    json_object_set_new(choice, "why", text(line));
+    json_object_set_new(choice, "why", tfm__json_text(line));
     snprintf(line, sizeof line, "%s:%" PRIu32, backend, tfm_device_index(device));
-    json_object_set_new(choice, "device", text(line));
-    json_object_set_new(choice, "name", text(tfm_device_name(device)));
+    json_object_set_new(choice, "device", tfm__json_text(line));
+    json_object_set_new(choice, "name", tfm__json_text(tfm_device_name(device)));
     if (is_auto && score < WHOLE_DEVICE)
         tfm__doctor_problem(report, "%s is slow for whole models; opencl is the fast backend",
                             backend);
@@ -105,7 +101,7 @@ int tfm__doctor_choice(json_t *report, const struct tfm__options *options, struc
 {
     const char *by, *spec = asked(options, &by);
     json_t *warnings = json_array(),
-           *choice = json_pack("{s:o, s:s}", "asked", text(spec), "asked_by", by);
+           *choice = json_pack("{s:o, s:s}", "asked", tfm__json_text(spec), "asked_by", by);
     const int is_auto = strcmp(spec, "auto") == 0;
     struct tfm_error err;
 
@@ -118,7 +114,7 @@ int tfm__doctor_choice(json_t *report, const struct tfm__options *options, struc
     const size_t failed = tell_warnings(report, setup->registry, warnings);
     json_decref(warnings);
     if (status != TFM_STATUS_OK) {
-        json_object_set_new(choice, "error", text(err.text));
+        json_object_set_new(choice, "error", tfm__json_text(err.text));
         tfm__doctor_problem(report, "%s", err.text);
         return TFM__EXIT_FAILED;
     }

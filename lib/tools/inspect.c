@@ -77,11 +77,6 @@ static void put_text(const struct tfm__inventory *inventory)
 
 /* ---- JSON ---- */
 
-static json_t *text(const char *value)
-{
-    return tfm__json_string(value, strlen(value));
-}
-
 static json_t *make_row(const struct tfm__inventory_row *row)
 {
     json_t *shape = json_array();
@@ -89,9 +84,9 @@ static json_t *make_row(const struct tfm__inventory_row *row)
     for (int32_t i = 0; i < row->tensor->rank; i++)
         json_array_append_new(shape, json_integer((json_int_t)row->tensor->shape[i]));
     return json_pack("{s:s, s:o, s:o, s:o, s:s, s:I, s:I}", "kind", tfm__plan_kind(row->tensor),
-                     "name", text(row->tensor->name), "layer", text(row->layer), "shape", shape,
-                     "dtype", tfm_dtype_name(row->tensor->dtype), "values", (json_int_t)row->values,
-                     "bytes", (json_int_t)row->bytes);
+                     "name", tfm__json_text(row->tensor->name), "layer", tfm__json_text(row->layer),
+                     "shape", shape, "dtype", tfm_dtype_name(row->tensor->dtype), "values",
+                     (json_int_t)row->values, "bytes", (json_int_t)row->bytes);
 }
 
 static int put_json(const struct tfm__inventory *inventory)
@@ -102,9 +97,9 @@ static int put_json(const struct tfm__inventory *inventory)
         json_array_append_new(rows, make_row(&inventory->rows[i]));
     for (size_t i = 0; i < inventory->n_groups; i++)
         json_array_append_new(groups, json_pack("{s:o, s:I, s:I}", "layer",
-                                                text(inventory->groups[i].layer), "tensors",
-                                                (json_int_t)inventory->groups[i].tensors, "values",
-                                                (json_int_t)inventory->groups[i].values));
+                                                tfm__json_text(inventory->groups[i].layer),
+                                                "tensors", (json_int_t)inventory->groups[i].tensors,
+                                                "values", (json_int_t)inventory->groups[i].values));
     return tfm__json_put(
         json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "parameters",
                   (json_int_t)inventory->values, "parameter_bytes", (json_int_t)inventory->bytes,

@@ -58,6 +58,11 @@ json_t *tfm__json_string(const char *data, size_t size)
     return value;
 }
 
+json_t *tfm__json_text(const char *text)
+{
+    return tfm__json_string(text, strlen(text));
+}
+
 int tfm__json_put_string(const char *data, size_t size)
 {
     json_t *value = tfm__json_string(data, size);

@@ -5,11 +5,6 @@
 #include "lib/tools/json_text.h"
 #include "lib/tools/plan_text.h"
 
-static json_t *text(const char *value)
-{
-    return tfm__json_string(value, strlen(value));
-}
-
 /* Extents that a run decides are the strings "N" and "R". */
 static json_t *shape(const struct tfm_tensor *tensor)
 {
@@ -32,8 +27,8 @@ static json_t *tensors(const struct tfm_tensor *const *all, uint32_t n)
         const struct tfm_tensor *t = all[i];
         json_array_append_new(
             list, t ? json_pack("{s:I, s:o, s:s, s:s, s:o}", "id", (json_int_t)t->id, "name",
-                                text(t->name ? t->name : ""), "kind", tfm__plan_kind(t), "dtype",
-                                tfm_dtype_name(t->dtype), "shape", shape(t))
+                                tfm__json_text(t->name ? t->name : ""), "kind", tfm__plan_kind(t),
+                                "dtype", tfm_dtype_name(t->dtype), "shape", shape(t))
                     : json_null());
     }
     return list;
@@ -42,13 +37,14 @@ static json_t *tensors(const struct tfm_tensor *const *all, uint32_t n)
 static json_t *node(const struct tfm_plan_node *n)
 {
     const struct tfm_scope *scope = n->node->scope;
-    return json_pack(
-        "{s:I, s:s, s:o, s:o, s:o, s:o, s:s, s:I, s:b, s:o}", "id", (json_int_t)n->node->id, "op",
-        tfm_op_name(n->node->op), "layer", text(tfm__plan_layer(n->node)), "kind",
-        text(scope && scope->kind ? scope->kind : ""), "inputs",
-        tensors(n->node->inputs, n->node->n_inputs), "outputs",
-        tensors(n->node->outputs, n->node->n_outputs), "backend", n->backend, "segment",
-        (json_int_t)n->segment, "fallback", n->fallback != 0, "refusal", text(n->refusal));
+    return json_pack("{s:I, s:s, s:o, s:o, s:o, s:o, s:s, s:I, s:b, s:o}", "id",
+                     (json_int_t)n->node->id, "op", tfm_op_name(n->node->op), "layer",
+                     tfm__json_text(tfm__plan_layer(n->node)), "kind",
+                     tfm__json_text(scope && scope->kind ? scope->kind : ""), "inputs",
+                     tensors(n->node->inputs, n->node->n_inputs), "outputs",
+                     tensors(n->node->outputs, n->node->n_outputs), "backend", n->backend,
+                     "segment", (json_int_t)n->segment, "fallback", n->fallback != 0, "refusal",
+                     tfm__json_text(n->refusal));
 }
 
 /* Appends a node to the list, and to the segment that it continues or begins. */
