@@ -22,7 +22,7 @@ void tfm__operands_format(const struct tfm_node *node, const char *const *roles,
     }
 }
 
-static const char *layer(const struct tfm_node *node)
+const char *tfm__layer_name(const struct tfm_node *node)
 {
     return node->scope ? node->scope->name : "graph";
 }
@@ -37,11 +37,11 @@ void tfm__nodes_blame(struct tfm_error *err, enum tfm_status status, const char 
     tfm_error_set(err, status, "no reason given: %s", tfm_status_text(status));
     if (n > 1) {
         tfm_error_prefix(err, "%s to %s: %s of %u nodes, %s to %s, on %s, which took them",
-                         layer(first), layer(last), what, n, tfm_op_name(first->op),
-                         tfm_op_name(last->op), backend);
+                         tfm__layer_name(first), tfm__layer_name(last), what, n,
+                         tfm_op_name(first->op), tfm_op_name(last->op), backend);
         return;
     }
     tfm__operands_format(first, NULL, list, sizeof list);
-    tfm_error_prefix(err, "%s: %s of %s of %s on %s, which took it", layer(first), what,
+    tfm_error_prefix(err, "%s: %s of %s of %s on %s, which took it", tfm__layer_name(first), what,
                      tfm_op_name(first->op), list, backend);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Compile: nodes to devices, runs of nodes to segments, tensors to places, segments to programs. */
+ * Compile: nodes to devices, runs of nodes to segments, tensors to places (places.c), segments to programs. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,11 +12,6 @@
 static enum tfm_status no_memory(struct tfm_error *err)
 {
     return tfm_error_set(err, TFM_STATUS_NOMEM, "plan: out of memory");
-}
-
-static const char *scope_name(const struct tfm_node *node)
-{
-    return node->scope ? node->scope->name : "graph";
 }
 
 /* ---- nodes to devices ---- */
@@ -57,9 +52,9 @@ static enum tfm_status assign_node(struct tfm_plan *plan, uint32_t n, struct tfm
         return tfm_error_set(err, TFM_STATUS_STRICT,
                              "%s: no device takes %s, and `reference` was left out (TFM_STRICT, or "
                              "not in the list): %s",
-                             scope_name(node), tfm_op_name(node->op), refusals);
+                             tfm__layer_name(node), tfm_op_name(node->op), refusals);
     return tfm_error_set(err, TFM_STATUS_UNSUPPORTED, "%s: no device takes %s: %s",
-                         scope_name(node), tfm_op_name(node->op), refusals);
+                         tfm__layer_name(node), tfm_op_name(node->op), refusals);
 }
 
 /* ---- segments ---- */
@@ -132,144 +127,6 @@ static enum tfm_status make_segments(struct tfm_plan *plan, struct tfm_error *er
     return TFM_STATUS_OK;
 }
 
-/* ---- tensors to places ---- */
-
-static int is_weight(const struct tfm_tensor *root)
-{
-    return root->kind == TFM_TENSOR_PARAMETER || root->kind == TFM_TENSOR_BUFFER;
-}
-
-static enum tfm_status place_state(struct tfm_plan *plan, const struct tfm_tensor *root,
-                                   uint32_t device, struct tfm__place *place, struct tfm_error *err)
-{
-    for (uint32_t d = 0; d < plan->n_devices; d++) {
-        if (d != device && tfm__plan_place(plan, d, root)->home != TFM__HOME_NONE)
-            return tfm_error_set(err, TFM_STATUS_UNSUPPORTED,
-                                 "state \"%s\" is used on %s and on %s; it can live on one device",
-                                 root->name, tfm_device_backend(plan->devices[d]),
-                                 tfm_device_backend(plan->devices[device]));
-    }
-    struct tfm__state *state = &plan->states[plan->n_states];
-    *state = (struct tfm__state){.tensor = root, .device = device};
-    if (tfm__tensor_bytes(root, root->shape[0], &state->bytes))
-        return tfm_error_set(err, TFM_STATUS_NOMEM, "state \"%s\" is too large", root->name);
-    place->home = TFM__HOME_STATE;
-    place->offset = plan->n_states++;
-    if (root->rank == TFM_MAX_RANK) { /* a cache: [slots, cells, G, d] */
-        struct tfm__rows_needs *needs = &plan->needs;
-        if (!needs->slots || root->shape[0] < needs->slots)
-            needs->slots = root->shape[0];
-        if (!needs->cells || root->shape[1] < needs->cells)
-            needs->cells = root->shape[1];
-    }
-    return TFM_STATUS_OK;
-}
-
-/* Notes that node `n` on `device` touches a tensor. */
-static enum tfm_status touch(struct tfm_plan *plan, const struct tfm_tensor *tensor, uint32_t n,
-                             struct tfm_error *err)
-{
-    const uint32_t device = plan->node_device[n];
-    const struct tfm_tensor *root = tfm__tensor_root(tensor);
-    struct tfm__place *place = tfm__plan_place(plan, device, root);
-    const struct tfm__segment *segment = &plan->segments[plan->node_segment[n]];
-
-    if (place->home == TFM__HOME_NONE) {
-        /* what comes from elsewhere must be there when its segment begins, not only at its node */
-        place->first = root->kind == TFM_TENSOR_INPUT ? -1 : (int32_t)n;
-        if (root->kind != TFM_TENSOR_INPUT && plan->maker[root->id] >= 0 &&
-            (uint32_t)plan->maker[root->id] != device)
-            place->first = (int32_t)segment->first_node;
-        if (is_weight(root)) {
-            place->home = segment->whole ? TFM__HOME_PACKED : TFM__HOME_WEIGHTS;
-        } else if (root->kind == TFM_TENSOR_STATE) {
-            const enum tfm_status status = place_state(plan, root, device, place, err);
-            if (status != TFM_STATUS_OK)
-                return status;
-        } else {
-            place->home = TFM__HOME_ARENA;
-            if (tfm__tensor_bytes(root, tfm__tensor_outer(root, &plan->capacity), &place->bytes))
-                return tfm_error_set(err, TFM_STATUS_NOMEM, "tensor \"%s\" is too large",
-                                     root->name);
-        }
-    }
-    place->last = (int32_t)n;
-    if (root->kind == TFM_TENSOR_OUTPUT)
-        place->last = INT32_MAX; /* read when the run is over */
-    return TFM_STATUS_OK;
-}
-
-/* A node that mixes rows needs sequences; if it keeps nothing, sequences without a past. */
-static void note_needs(struct tfm_plan *plan, const struct tfm_node *node)
-{
-    int keeps = 0;
-
-    if (tfm_op_info(node->op)->rows != TFM_OP_ROWS_MIXES)
-        return;
-    for (uint32_t k = 0; k < node->n_inputs; k++)
-        keeps |= node->inputs[k] && node->inputs[k]->kind == TFM_TENSOR_STATE;
-    plan->needs.sequences = 1;
-    plan->needs.no_past |= !keeps;
-}
-
-static enum tfm_status make_places(struct tfm_plan *plan, struct tfm_error *err)
-{
-    enum tfm_status status = TFM_STATUS_OK;
-
-    for (uint32_t t = 0; t < plan->n_tensors; t++)
-        plan->maker[t] = -1;
-    for (uint32_t n = 0; n < plan->n_nodes && status == TFM_STATUS_OK; n++) {
-        const struct tfm_node *node = tfm_graph_node(plan->graph, n);
-        note_needs(plan, node);
-        for (uint32_t k = 0; k < node->n_outputs; k++)
-            plan->maker[node->outputs[k]->id] = (int32_t)plan->node_device[n];
-        for (uint32_t k = 0; k < node->n_inputs && status == TFM_STATUS_OK; k++)
-            status = node->inputs[k] ? touch(plan, node->inputs[k], n, err) : TFM_STATUS_OK;
-        for (uint32_t k = 0; k < node->n_outputs && status == TFM_STATUS_OK; k++)
-            status = touch(plan, node->outputs[k], n, err);
-    }
-    return status;
-}
-
-/* What a later segment or the caller reads must be kept until then; copies between devices. */
-static enum tfm_status connect_segments(struct tfm_plan *plan, struct tfm_error *err)
-{
-    for (uint32_t s = 0; s < plan->n_segments; s++) {
-        struct tfm__segment *segment = &plan->segments[s];
-        segment->copies = tfm__alloc_array(segment->public.n_tensors, sizeof *segment->copies);
-        if (!segment->copies)
-            return no_memory(err);
-        for (uint32_t i = 0; i < segment->public.n_tensors; i++) {
-            const struct tfm_tensor *root = tfm__tensor_root(segment->public.tensors[i]);
-            uint8_t *later = (uint8_t *)segment->public.read_later;
-            later[i] = root->kind == TFM_TENSOR_OUTPUT;
-            for (uint32_t r = s + 1; r < plan->n_segments && !later[i]; r++) {
-                for (uint32_t k = 0; k < plan->segments[r].public.n_tensors && !later[i]; k++)
-                    later[i] = tfm__tensor_root(plan->segments[r].public.tensors[k]) == root;
-            }
-            const int32_t maker = plan->maker[root->id];
-            if (maker < 0 || (uint32_t)maker == segment->device)
-                continue;
-            int known = 0; /* an earlier segment of this device, or a view, brought it already */
-            for (uint32_t r = 0; r <= s && !known; r++) {
-                for (uint32_t k = 0; k < plan->segments[r].n_copies && !known; k++)
-                    known = plan->segments[r].device == segment->device &&
-                            plan->segments[r].copies[k].tensor == root->id;
-            }
-            if (known)
-                continue;
-            segment->copies[segment->n_copies++] =
-                (struct tfm__copy){root->id, (uint32_t)maker, segment->device};
-            struct tfm__place *source = tfm__plan_place(plan, (uint32_t)maker, root);
-            if (source->last < (int32_t)segment->first_node)
-                source->last = (int32_t)segment->first_node;
-            if (source->bytes > plan->staging)
-                plan->staging = source->bytes;
-        }
-    }
-    return TFM_STATUS_OK;
-}
-
 /* ---- segments to programs ---- */
 
 static enum tfm_status load_weights(struct tfm_plan *plan, struct tfm__segment *segment,
@@ -295,7 +152,7 @@ static enum tfm_status check_indices(const struct tfm_plan *plan,
     for (uint32_t i = 0; i < segment->public.n_tensors; i++) {
         const struct tfm_tensor *root = tfm__tensor_root(segment->public.tensors[i]);
         struct tfm_weight weight;
-        if (!is_weight(root) || root->dtype != TFM_DTYPE_I32)
+        if (!tfm__plan_is_weight(root) || root->dtype != TFM_DTYPE_I32)
             continue;
         enum tfm_status status = tfm__weights_host_get(plan->weights, root, &weight, err);
         if (status == TFM_STATUS_OK)
@@ -454,7 +311,7 @@ static void report(const struct tfm_plan *plan)
     for (uint32_t n = 0; n < plan->n_nodes; n++) {
         const struct tfm_node *node = tfm_graph_node(plan->graph, n);
         if (plan->refusals[n])
-            tfm__log(TFM_LOG_INFO, "plan", "%s: %s falls back to %s: %s", scope_name(node),
+            tfm__log(TFM_LOG_INFO, "plan", "%s: %s falls back to %s: %s", tfm__layer_name(node),
                      tfm_op_name(node->op), tfm_device_backend(plan->devices[plan->node_device[n]]),
                      plan->refusals[n]);
     }
@@ -483,9 +340,9 @@ enum tfm_status tfm_plan_compile(struct tfm_graph *graph, struct tfm_weights *we
     if (status == TFM_STATUS_OK)
         status = make_segments(p, err);
     if (status == TFM_STATUS_OK)
-        status = make_places(p, err);
+        status = tfm__plan_places(p, err);
     if (status == TFM_STATUS_OK)
-        status = connect_segments(p, err);
+        status = tfm__plan_connect(p, err);
     for (uint32_t s = 0; status == TFM_STATUS_OK && s < p->n_segments; s++)
         status = compile_segment(p, &p->segments[s], err);
     if (status == TFM_STATUS_OK)

@@ -80,6 +80,16 @@ static inline struct tfm__place *tfm__plan_place(const struct tfm_plan *plan, ui
     return &plan->places[(size_t)device * plan->n_tensors + tfm__tensor_root(tensor)->id];
 }
 
+static inline int tfm__plan_is_weight(const struct tfm_tensor *root)
+{
+    return root->kind == TFM_TENSOR_PARAMETER || root->kind == TFM_TENSOR_BUFFER;
+}
+
+/* Places of all tensors on the devices of their nodes, makers, states, needs of rows. In places.c. */
+enum tfm_status tfm__plan_places(struct tfm_plan *plan, struct tfm_error *err);
+/* What a later segment or the caller reads must be kept until then; copies between devices. In places.c. */
+enum tfm_status tfm__plan_connect(struct tfm_plan *plan, struct tfm_error *err);
+
 /* Gives every place of home ARENA its offset, and sets plan->arena. In layout.c. */
 enum tfm_status tfm__plan_layout(struct tfm_plan *plan, struct tfm_error *err);
 

@@ -42,6 +42,9 @@ const char *tfm__shape_format(const struct tfm_tensor *tensor, struct tfm__shape
 void tfm__operands_format(const struct tfm_node *node, const char *const *roles, char *list,
                           size_t size);
 
+/* The layer of a node; "graph" for one that belongs to none. */
+const char *tfm__layer_name(const struct tfm_node *node);
+
 /* Puts in front of a backend's error where it came from: a plugin that said yes in supports() and then
  * fails may not know layer and shapes, or say nothing at all. what: "compile", "run". */
 void tfm__nodes_blame(struct tfm_error *err, enum tfm_status status, const char *backend,
