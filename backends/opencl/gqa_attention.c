@@ -20,16 +20,11 @@ struct sizes {
     size_t scratch_bytes, partial_bytes; /* of all parts; of all partial results */
 };
 
-static const struct tfm_tensor *input(const struct tfm_node *node, uint32_t i)
-{
-    return i < node->n_inputs ? node->inputs[i] : NULL;
-}
-
 /* Beyond the plain causal kernels. */
 static int is_general(const struct tfm_node *node)
 {
     return node->attrs.bidirectional || node->attrs.window || node->attrs.softcap > 0 ||
-           input(node, 5);
+           tfm__cl_input(node, 5);
 }
 
 static struct tfm__cl_kernel kernel(const struct tfm_node *node, const char *name)
@@ -48,7 +43,8 @@ static int measure(const struct tfm__cl_device *d, const struct tfm_node *node,
 
     if (tfm__align_size(dim, lanes, &s->wide))
         return 0;
-    const size_t cells = input(node, 3) ? (size_t)node->inputs[3]->shape[1] : capacity->rows;
+    const size_t cells =
+        tfm__cl_input(node, 3) ? (size_t)node->inputs[3]->shape[1] : capacity->rows;
     s->splits = (cells + TFM__CL_ATTENTION_SPLIT - 1) / TFM__CL_ATTENTION_SPLIT;
     if (tfm__mul_size(s->wide, 3 * TFM__CL_ATTENTION_QUERIES + 2 * TFM__CL_ATTENTION_KEYS,
                       &s->scratch) ||
@@ -71,19 +67,19 @@ static int supports(const struct tfm__cl_device *d, const struct tfm_node *node,
             return tfm__cl_refuse(reason, size, "q, k and v must be f32");
     }
     for (uint32_t i = 3; i < 5; i++) {
-        const struct tfm_tensor *cache = input(node, i);
+        const struct tfm_tensor *cache = tfm__cl_input(node, i);
         if (cache && cache->dtype != TFM_DTYPE_F32 && cache->dtype != TFM_DTYPE_F16)
             return tfm__cl_refuse(reason, size, "the caches must be f32 or f16");
     }
-    if (input(node, 5) && input(node, 5)->dtype != TFM_DTYPE_F32)
+    if (tfm__cl_input(node, 5) && tfm__cl_input(node, 5)->dtype != TFM_DTYPE_F32)
         return tfm__cl_refuse(reason, size, "rel_bias must be f32");
     if (node->inputs[0]->extent != TFM_EXTENT_ROWS)
         return tfm__cl_refuse(reason, size, "q must have all rows of the run");
     if (!measure(d, node, capacity, &s))
-        return tfm__cl_refuse(
-            reason, size, "the workspace of d %lld and %lld cells is too large",
-            (long long)node->inputs[0]->shape[2],
-            (long long)(input(node, 3) ? input(node, 3)->shape[1] : capacity->rows));
+        return tfm__cl_refuse(reason, size, "the workspace of d %lld and %lld cells is too large",
+                              (long long)node->inputs[0]->shape[2],
+                              (long long)(tfm__cl_input(node, 3) ? tfm__cl_input(node, 3)->shape[1]
+                                                                 : capacity->rows));
     return 1;
 }
 
@@ -106,7 +102,8 @@ static enum tfm_status plan_group(struct tfm__cl_planner *p, const struct tfm__c
 
 static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *node)
 {
-    const struct tfm_tensor *q = node->inputs[0], *k = node->inputs[1], *cache = input(node, 3);
+    const struct tfm_tensor *q = node->inputs[0], *k = node->inputs[1],
+                            *cache = tfm__cl_input(node, 3);
     const double scale = node->attrs.scale;
     struct tfm_step step = tfm__cl_step(node);
     struct sizes s;
@@ -122,7 +119,7 @@ static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *no
     step.bidirectional = node->attrs.bidirectional != 0;
     step.window = (uint32_t)node->attrs.window;
     step.softcap = (float)node->attrs.softcap;
-    step.span = input(node, 6) ? (uint32_t)(input(node, 6)->shape[0] / 2) : 0;
+    step.span = tfm__cl_input(node, 6) ? (uint32_t)(tfm__cl_input(node, 6)->shape[0] / 2) : 0;
     step.splits = (uint32_t)s.splits;
     step.scratch = (uint32_t)s.scratch;
     step.scale = (float)(scale != 0 ? scale : 1.0 / sqrt((double)q->shape[2]));
@@ -134,8 +131,9 @@ static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *no
     const struct tfm__cl_operand k_cache = cache ? tfm__cl_operand_of(p, cache, TFM__CL_RAW) : key;
     const struct tfm__cl_operand v_cache =
         cache ? tfm__cl_operand_of(p, node->inputs[4], TFM__CL_RAW) : value;
-    const struct tfm__cl_operand bias = tfm__cl_operand_of(p, input(node, 5), TFM__CL_RAW);
-    const struct tfm__cl_operand bucket = tfm__cl_operand_of(p, input(node, 6), TFM__CL_RAW);
+    const struct tfm__cl_operand bias = tfm__cl_operand_of(p, tfm__cl_input(node, 5), TFM__CL_RAW);
+    const struct tfm__cl_operand bucket =
+        tfm__cl_operand_of(p, tfm__cl_input(node, 6), TFM__CL_RAW);
     const struct tfm__cl_operand y = tfm__cl_operand_of(p, node->outputs[0], TFM__CL_RAW);
     const struct tfm__cl_operand scratch = tfm__cl_operand_workspace(0);
     const struct tfm__cl_operand partial = tfm__cl_operand_workspace(s.scratch_bytes);

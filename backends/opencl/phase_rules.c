@@ -28,11 +28,6 @@ static int is(const struct tfm_node *node, enum tfm_op op)
     return node && node->op == op;
 }
 
-static const struct tfm_tensor *input(const struct tfm_node *node, uint32_t i)
-{
-    return i < node->n_inputs ? node->inputs[i] : NULL;
-}
-
 static int is_f32(const struct tfm_tensor *tensor)
 {
     return !tensor || tensor->dtype == TFM_DTYPE_F32;
@@ -157,7 +152,7 @@ static void find_caches(struct tfm__cl_phaser *p, uint32_t i, struct group *g)
 {
     const struct tfm_node *next = node_at(p, i + g->nodes);
 
-    if (!is(next, TFM_OP_GQA_ATTENTION) || !input(next, 3))
+    if (!is(next, TFM_OP_GQA_ATTENTION) || !tfm__cl_input(next, 3))
         return;
     for (uint32_t k = 0; k < g->n; k++) {
         if (g->linear[k]->inputs[1]->shape[0] % TFM_PANEL != 0)
@@ -193,7 +188,7 @@ static void set_weight(struct tfm__cl_phaser *p, struct tfm__cl_launch *made,
                        const struct tfm_node *linear, uint32_t weight, uint32_t bias)
 {
     tfm__cl_phase_operand(p, made, weight, linear->inputs[1], TFM__CL_PANELS);
-    tfm__cl_phase_operand(p, made, bias, input(linear, 2), TFM__CL_RAW);
+    tfm__cl_phase_operand(p, made, bias, tfm__cl_input(linear, 2), TFM__CL_RAW);
     p->phases->types |= 1u << linear->inputs[1]->dtype;
 }
 
@@ -335,9 +330,9 @@ static const char *attention_defect(struct tfm__cl_phaser *p, const struct tfm_n
     struct tfm__cl_phases *phases = p->phases;
 
     if (node->attrs.bidirectional || node->attrs.window || node->attrs.softcap > 0 ||
-        input(node, 5))
+        tfm__cl_input(node, 5))
         return "attention that is more than causal";
-    if (!input(node, 3))
+    if (!tfm__cl_input(node, 3))
         return "attention without a cache";
     const uint32_t dim = (uint32_t)node->inputs[0]->shape[2];
     const uint32_t share = (uint32_t)(node->inputs[0]->shape[1] / node->inputs[1]->shape[1]);
