@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
  * `tfm plan -o json`. */
-#include <string.h>
 
 #include "lib/tools/json_text.h"
 #include "lib/tools/plan_text.h"
