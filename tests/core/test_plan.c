@@ -321,6 +321,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_loop_test(tcase, nodes_go_to_the_first_that_takes_them, 0, 2);
     tcase_add_test(tcase, refusals_are_told);
+    tcase_add_test(tcase, notes_are_for_those_who_have_some);
     tcase_add_test(tcase, strict_refuses_a_fallback);
     tcase_add_loop_test(tcase, arena_by_lifetime, 0, 2);
     tcase_add_test(tcase, too_large_for_the_device);
