@@ -47,7 +47,6 @@ enum tfm_status tfm__cl_sources_gather(const struct tfm__cl_sources *sources, co
 enum {
     TFM__CL_ATTENTION_QUERIES = 48,
     TFM__CL_ATTENTION_KEYS = 64,
-    TFM__CL_ATTENTION_SPLIT = 256,
 };
 
 /* Values of k that kernels/linear_panels.cl unpacks at once; passed to it with -D. */
@@ -190,6 +189,9 @@ enum tfm_status tfm__cl_compile(void *device, struct tfm_weights *weights,
                                 const struct tfm_capacity *capacity, struct tfm_program *program,
                                 struct tfm_error *err);
 void tfm__cl_release(void *device, struct tfm_program *program);
+
+/* What the extension TFM_NOTES_EXTENSION returns. */
+extern const struct tfm_notes tfm__cl_notes;
 
 /* For the ops. */
 struct tfm__cl_operand tfm__cl_operand_of(const struct tfm__cl_planner *planner,
