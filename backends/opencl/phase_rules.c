@@ -12,7 +12,7 @@
 enum { TOGETHER = 8 };
 
 /* Cells of an attention split; more when a cache is so long that there would be more splits than that. */
-enum { SPLIT = 64, SPLITS = 64, ROUND = 16 };
+enum { SPLIT = 64, SPLITS = 32, ROUND = 16 };
 
 /* Multiply-adds of a phase from which on its parts may wait longer for each other. */
 enum { PATIENCE = 1 << 23 };
