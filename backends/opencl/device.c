@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "backends/opencl/internal.h"
+#include "backends/opencl/workers.h"
 #include "backends/opencl/profile.h"
 #include "backends/opencl/tune.h"
 
@@ -335,6 +336,8 @@ static enum tfm_status open_found(const struct tfm_host *host, const struct tfm_
     if (status == TFM_STATUS_OK)
         status = lent ? retain_objects(d, lent, err) : create_objects(d, err);
     if (status == TFM_STATUS_OK)
+        tfm__cl_workers_open(d);
+    if (status == TFM_STATUS_OK)
         status = tfm__cl_pulse_open(d, err);
     tfm__cl_pocl_cache_check(d);
     if (status == TFM_STATUS_OK)
@@ -412,6 +415,7 @@ void tfm__cl_close(void *device)
     tfm__cl_tune_close(d);
     tfm__cl_programs_close(d);
     tfm__cl_pulse_close(d);
+    tfm__cl_workers_close(d);
     if (d->queue)
         (void)clReleaseCommandQueue(d->queue);
     if (d->context)

@@ -52,6 +52,7 @@ struct tfm__cl_settings {
     const char *int8;                   /* INT8: options of kernels/int8.cl's way */
     enum tfm__cl_persistent persistent; /* TFM_OPENCL_PERSISTENT */
     enum tfm__cl_shape shape;           /* TFM_OPENCL_SHAPE */
+    int pin;                            /* TFM_OPENCL_PIN: threads to processors, if it can be */
     uint32_t group;                     /* work-items of a group at most, a power of two */
 };
 
@@ -71,6 +72,7 @@ struct tfm__cl_device {
     cl_device_id id; /* found.device, or a sub-device of it */
     cl_context context;
     cl_command_queue queue; /* for transfers and packing; an exec has its own */
+    int pinned;             /* 1 = holds the threads to their processors (workers.c) */
     int lent;               /* 1 = the objects are the caller's; execs run on `queue` too */
     struct tfm__cl_sources *sources; /* of all kernels, as they were when the device was opened */
     cl_mem pulse;    /* one word, to see whether the device still answers (lost.c) */

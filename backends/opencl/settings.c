@@ -168,6 +168,19 @@ static enum tfm_status read_persistent(struct tfm__cl_device *d, struct tfm_erro
     return TFM_STATUS_OK;
 }
 
+/* ---- threads ---- */
+
+static enum tfm_status read_pin(struct tfm__cl_device *d, struct tfm_error *err)
+{
+    static const struct choice choice = {"TFM_OPENCL_PIN", {"auto", "off", NULL}};
+    size_t value;
+    const enum tfm_status status = choose(d->host, &choice, &value, err);
+
+    if (status == TFM_STATUS_OK)
+        d->settings.pin = value == 0;
+    return status;
+}
+
 enum tfm_status tfm__cl_settings_read(struct tfm__cl_device *d, struct tfm_error *err)
 {
     enum tfm_status status = read_gemm(d, err);
@@ -178,5 +191,7 @@ enum tfm_status tfm__cl_settings_read(struct tfm__cl_device *d, struct tfm_error
         status = read_shape(d, err);
     if (status == TFM_STATUS_OK)
         status = read_max_alloc(d, err);
+    if (status == TFM_STATUS_OK)
+        status = read_pin(d, err);
     return status == TFM_STATUS_OK ? read_persistent(d, err) : status;
 }
