@@ -9,7 +9,7 @@
 #include "backends/opencl/profile.h"
 #include "backends/opencl/tune.h"
 
-enum { PLATFORMS = 16, PARTS_PER_UNIT = 4 };
+enum { PLATFORMS = 16 };
 
 /* ---- what there is ---- */
 
@@ -328,7 +328,6 @@ static enum tfm_status open_found(const struct tfm_host *host, const struct tfm_
     enum tfm_status status = read_facts(d, err);
     if (status == TFM_STATUS_OK) {
         take_units(d, lent);
-        d->parts = d->units * PARTS_PER_UNIT;
         status = tfm__cl_tune_open(d, err);
     }
     if (status == TFM_STATUS_OK)

@@ -47,7 +47,6 @@ enum tfm_status tfm__cl_sources_gather(const struct tfm__cl_sources *sources, co
 enum {
     TFM__CL_ATTENTION_QUERIES = 48,
     TFM__CL_ATTENTION_KEYS = 64,
-    TFM__CL_ATTENTION_SPLIT = 256,
 };
 
 /* Values of k that kernels/linear_panels.cl unpacks at once; passed to it with -D. */
