@@ -67,12 +67,14 @@ struct scratch {
 static int measure(const struct tfm__cl_device *d, const struct tfm_node *node,
                    const struct tfm_capacity *capacity, struct tfm__cl_linear *l, struct scratch *s)
 {
-    const enum way way = way_of(d, node->inputs[1]->dtype);
-    const size_t few = many_rows(way) - 1;
-
     l->in = (size_t)node->inputs[1]->shape[1];
     l->out = (size_t)node->inputs[1]->shape[0];
     l->rows = capacity_rows(node, capacity);
+    if (l->rows >= TFM__CL_INT8_ROWS)
+        tfm__cl_int8_settle(d);
+    const enum way way = way_of(d, node->inputs[1]->dtype);
+    const size_t few = many_rows(way) - 1;
+
     s->sums = (l->in / TFM_BLOCK + 1) * (l->rows < few ? l->rows : few);
     if (tfm__mul_size(s->sums, d->parts * sizeof(float), &s->bytes) || s->sums > UINT32_MAX)
         return 0;
