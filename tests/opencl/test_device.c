@@ -47,7 +47,7 @@ static void sink(void *context, enum tfm_log_level level, const char *backend, c
     }
 }
 
-/* Fault: a build failure without the place, the device, the driver and the options; on more than one
+/* Fault (case A43): a build failure without the place, the device, the driver and the options; on more than one
  * line; or the embedded kernels in place of the broken ones. */
 START_TEST(a_kernel_that_does_not_build_is_told)
 {
