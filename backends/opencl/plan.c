@@ -149,7 +149,7 @@ static enum tfm_status plan_phases(struct tfm__cl_planner *planner)
     const struct tfm_host *host = planner->device->host;
     char text[320];
 
-    if (planner->device->kind != TFM_DEVICE_CPU || planner->device->settings.shape != TFM__CL_WIDE)
+    if (!tfm__cl_has_phases(planner->device))
         return TFM_STATUS_OK;
     const enum tfm_status status = tfm__cl_phases_make(planner, phases);
     if (status != TFM_STATUS_OK)
