@@ -22,8 +22,8 @@
 #ifndef TFM_EMBEDDING_CL
 #include "embedding.cl"
 #endif
-#ifndef TFM_ATTENTION_FEW_CL
-#include "gqa_attention_few.cl"
+#ifndef TFM_ATTENTION_FEW_MERGE_CL
+#include "gqa_attention_few_merge.cl"
 #endif
 #ifndef TFM_RMS_NORM_CL
 #include "rms_norm.cl"
@@ -169,7 +169,7 @@ __kernel void tfm_run_persistent(__global uchar *b0, __global uchar *b1, __globa
         i++;
         if (!s->barrier || i == end)
             continue;
-        if ((uint)stall[0] == i && (uint)stall[1] == part) {
+        if ((stall[0] == (int)i || stall[0] < 0) && (uint)stall[1] == part) {
             for (int wait = stall[2]; wait > 0; wait--)
                 TFM_POLL();
         }

@@ -185,7 +185,7 @@ START_TEST(a_part_stalls_at_each_barrier)
 }
 END_TEST
 
-/* Launches for a while, longer each time; then it is tried again. */
+/* What is left is tried again, four times in all; then phases are launched for a while, longer each time. */
 START_TEST(a_bail_out_makes_runs_wait)
 {
     struct scene s;
@@ -193,13 +193,15 @@ START_TEST(a_bail_out_makes_runs_wait)
 
     open_scene(&s, "on");
     feed(s.session, &id, 1);
-    set_stall(&s, 1, 0, 0);
+    set_stall(&s, -1, 0, 0); /* whatever is tried */
     const uint64_t before = atomic_load(&tfm__cl_persistent_runs);
+    const uint64_t bails = atomic_load(&tfm__cl_persistent_bails);
     for (int i = 0; i < 60; i++)
         feed(s.session, &id, 1);
     const uint64_t tried = atomic_load(&tfm__cl_persistent_runs) - before;
     ck_assert_uint_ge(tried, 4); /* 1 + 1, 1 + 2, 1 + 4, ... */
     ck_assert_uint_le(tried, 10);
+    ck_assert_uint_eq(atomic_load(&tfm__cl_persistent_bails) - bails, 4 * tried);
     set_stall(&s, 0, 0, 0);
     close_scene(&s);
 }
