@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Preloaded before libOpenCL (LD_PRELOAD) by test_crippled.sh: devices whose name holds TFM_TEST_CRIPPLED lose
- * what TFM_TEST_LOST says: "compiler" (they say that they have none), "build" (every program fails) or
- * "build TEXT" (those whose source holds the text do, so a device opens and fails when a plan is compiled). The
- * backend sees what such a device would show. */
+ * Preloaded before libOpenCL (LD_PRELOAD) by test_crippled.sh and test_shape.sh: devices whose name holds
+ * TFM_TEST_CRIPPLED lose what TFM_TEST_LOST says: "compiler" (they say that they have none), "vectors" (they say
+ * that theirs hold one float), "build" (every program fails) or "build TEXT" (those whose source holds the text do,
+ * so a device opens and fails when a plan is compiled). The backend sees what such a device would show. */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 
@@ -79,6 +79,9 @@ CL_API_ENTRY cl_int CL_API_CALL clGetDeviceInfo(cl_device_id device, cl_device_i
     if (code == CL_SUCCESS && what == CL_DEVICE_COMPILER_AVAILABLE && value &&
         lost_of(device, "compiler"))
         *(cl_bool *)value = CL_FALSE;
+    if (code == CL_SUCCESS && what == CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT && value &&
+        lost_of(device, "vectors"))
+        *(cl_uint *)value = 1;
     return code;
 }
 
