@@ -12,10 +12,11 @@ trap 'rm -rf "$work"' EXIT
 core_api='tfm/(attrs\.def|backend\.h|device\.h|doctor\.h|dtype\.h|dtypes\.def|graph\.h|op\.h|ops\.def|plan\.h|status\.def|status\.h|tune\.h|uses\.def|weights\.h)'
 nn_api='tfm/(batch|cache|init|nn|positions)\.h|tfm/nn_kinds\.def'
 plugin_api='tfm/(attrs\.def|backend\.h|doctor\.h|dtype\.h|dtypes\.def|op\.h|ops\.def|status\.def|status\.h|tune\.h)'
-checked='lib/core/checked\.h'
+checked='lib/core/(checked|save)\.h'
 allowed() {
     case $1 in
-        lib/include/tfm/gguf.h | lib/include/tfm/llm.h | lib/include/tfm/model.h | \
+        lib/include/tfm/bpe_train.h | lib/include/tfm/gguf_write.h | \
+            lib/include/tfm/gguf.h | lib/include/tfm/llm.h | lib/include/tfm/model.h | \
             lib/include/tfm/sampler.h | lib/include/tfm/session.h | lib/include/tfm/tokenizer.h)
             echo 'tfm/.*' ;;
         lib/include/tfm/tfm.h | lib/include/tfm/cache.h | lib/include/tfm/nn.h | \
