@@ -9,6 +9,7 @@
 #include "lib/core/save.h"
 #include "lib/llm/bytes.h"
 #include "lib/llm/gguf_internal.h"
+#include "lib/llm/rope_rows.h"
 
 enum { ALIGNMENT = 32, NAME_MAX_BYTES = 63, CHUNK_VALUES = 1 << 16 };
 
@@ -310,19 +311,6 @@ static size_t padding(size_t size)
     return (ALIGNMENT - size % ALIGNMENT) % ALIGNMENT;
 }
 
-/* The row of the source that stands in row `at` of the file. */
-static size_t source_row(const struct tensor *t, size_t at)
-{
-    if (t->source.pair_rows == 0)
-        return at;
-    const int back = t->source.pair_rows < 0;
-    const size_t head = (size_t)(back ? -t->source.pair_rows : t->source.pair_rows),
-                 half = head / 2, first = at / head * head, i = at % head;
-    if (back) /* halves from pairs */
-        return first + (i < half ? 2 * i : 2 * (i - half) + 1);
-    return first + i / 2 + i % 2 * half;
-}
-
 static enum tfm_status put_converted(const struct tensor *t, const struct sink *sink)
 {
     const struct tfm_dtype_info *to = tfm_dtype_info(t->dtype),
@@ -337,7 +325,7 @@ static enum tfm_status put_converted(const struct tensor *t, const struct sink *
         status =
             tfm_error_set(sink->err, TFM_STATUS_NOMEM, "out of memory for tensor \"%s\"", t->name);
     for (size_t i = 0; i < t->rows && status == TFM_STATUS_OK; i++) {
-        const size_t first = source_row(t, i) * t->row;
+        const size_t first = tfm__rope_row(t->source.pair_rows, i) * t->row;
         for (size_t at = 0; at < t->row && status == TFM_STATUS_OK; at += piece) {
             const size_t n = t->row - at < piece ? t->row - at : piece;
             tfm_dtype_to_f32(t->source.dtype, t->source.data, first + at, n, values);
@@ -363,7 +351,7 @@ static enum tfm_status put_tensor(const struct tensor *t, const struct sink *sin
         status = put(sink, data, t->bytes);
     else
         for (size_t i = 0; i < t->rows && status == TFM_STATUS_OK; i++)
-            status = put(sink, data + source_row(t, i) * row_bytes, row_bytes);
+            status = put(sink, data + tfm__rope_row(t->source.pair_rows, i) * row_bytes, row_bytes);
     return status == TFM_STATUS_OK ? put(sink, zeros, padding(t->bytes)) : status;
 }
 

@@ -7,6 +7,7 @@
 #include <tfm/gguf.h>
 #include <tfm/gguf_write.h>
 #include <tfm/model.h>
+#include <tfm/safetensors.h>
 #include <tfm/sampler.h>
 #include <tfm/session.h>
 #include <tfm/tfm.h>
