@@ -157,6 +157,8 @@ static const void *extension(void *device, const char *name)
         return device ? tfm__cl_tune(device) : NULL;
     if (strcmp(name, TFM_PROFILE_EXTENSION) == 0)
         return &tfm__cl_profile_table;
+    if (strcmp(name, TFM_NOTES_EXTENSION) == 0)
+        return &tfm__cl_notes;
     if (strcmp(name, TFM_DOCTOR) == 0)
         return &tfm__cl_doctor;
     if (strcmp(name, TFM_OPENCL_INTEROP) == 0)

@@ -190,6 +190,9 @@ enum tfm_status tfm__cl_compile(void *device, struct tfm_weights *weights,
                                 struct tfm_error *err);
 void tfm__cl_release(void *device, struct tfm_program *program);
 
+/* What the extension TFM_NOTES_EXTENSION returns. */
+extern const struct tfm_notes tfm__cl_notes;
+
 /* For the ops. */
 struct tfm__cl_operand tfm__cl_operand_of(const struct tfm__cl_planner *planner,
                                           const struct tfm_tensor *tensor, enum tfm__cl_form form);

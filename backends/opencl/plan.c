@@ -142,27 +142,51 @@ static enum tfm_status plan_nodes(struct tfm__cl_planner *planner)
     return TFM_STATUS_OK;
 }
 
+/* How runs of few rows go. */
+static void tell_phases(const struct tfm__cl_program *program,
+                        void (*line)(void *context, const char *text), void *context)
+{
+    const struct tfm__cl_phases *phases = &program->phases;
+    char text[320];
+
+    if (phases->n)
+        snprintf(text, sizeof text, "runs of up to %d rows: %u phases instead of %u launches",
+                 TFM__CL_FEW_ROWS, phases->count, program->n_launches);
+    else
+        snprintf(text, sizeof text, "runs of few rows: launches, no phases: %s", phases->reason);
+    line(context, text);
+}
+
+static void tell(void *device, const struct tfm_program *program,
+                 void (*line)(void *context, const char *text), void *context)
+{
+    (void)device;
+    tell_phases(program->impl, line, context);
+}
+
+const struct tfm_notes tfm__cl_notes = {.struct_size = sizeof tfm__cl_notes, .tell = tell};
+
+static void log_line(void *context, const char *text)
+{
+    const struct tfm_host *const *host = context;
+    (*host)->log(TFM_LOG_INFO, "opencl", text);
+}
+
 /* Few rows on a processor: phases. */
 static enum tfm_status plan_phases(struct tfm__cl_planner *planner)
 {
     struct tfm__cl_phases *phases = &planner->program->phases;
-    const struct tfm_host *host = planner->device->host;
-    char text[320];
+    enum tfm_status status = TFM_STATUS_OK;
 
     if (planner->device->kind != TFM_DEVICE_CPU || planner->device->settings.shape != TFM__CL_WIDE)
-        return TFM_STATUS_OK;
-    const enum tfm_status status = tfm__cl_phases_make(planner, phases);
-    if (status != TFM_STATUS_OK)
-        return status;
-    if (phases->n) {
+        snprintf(phases->reason, sizeof phases->reason, "only CPUs in the wide shape have them");
+    else
+        status = tfm__cl_phases_make(planner, phases);
+    if (phases->n)
         tfm__cl_plan_workspace(planner, phases->workspace);
-        snprintf(text, sizeof text, "runs of up to %d rows: %u phases instead of %u launches",
-                 TFM__CL_FEW_ROWS, phases->count, planner->program->n_launches);
-    } else {
-        snprintf(text, sizeof text, "runs of few rows: launches, no phases: %s", phases->reason);
-    }
-    host->log(TFM_LOG_INFO, "opencl", text);
-    return TFM_STATUS_OK;
+    if (status == TFM_STATUS_OK)
+        tell_phases(planner->program, log_line, &planner->device->host);
+    return status;
 }
 
 enum tfm_status tfm__cl_compile(void *device, struct tfm_weights *weights,

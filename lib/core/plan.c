@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Compile: nodes to devices, runs of nodes to segments, tensors to places (places.c), segments to programs. */
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -383,6 +384,21 @@ enum tfm_status tfm_plan_describe(const struct tfm_plan *plan, uint32_t node,
         .fallback = plan->refusals[node] != NULL,
         .refusal = plan->refusals[node] ? plan->refusals[node] : "",
     };
+    return TFM_STATUS_OK;
+}
+
+enum tfm_status tfm_plan_notes(const struct tfm_plan *plan, uint32_t segment,
+                               void (*line)(void *context, const char *text), void *context)
+{
+    if (segment >= plan->n_segments)
+        return TFM_STATUS_OUT_OF_RANGE;
+    const struct tfm__segment *s = &plan->segments[segment];
+    struct tfm_device *device = plan->devices[s->device];
+    const struct tfm_notes *notes = tfm_device_extension(device, TFM_NOTES_EXTENSION);
+    const size_t needed = offsetof(struct tfm_notes, tell) + sizeof notes->tell;
+
+    if (s->whole && notes && notes->struct_size >= needed && notes->tell)
+        notes->tell(tfm__device_handle(device), &s->program, line, context);
     return TFM_STATUS_OK;
 }
 

@@ -352,6 +352,20 @@ struct tfm_profile {
                               void *context, struct tfm_error *err);
 };
 
+/* ---- an extension: what there is to say about a program ------------------------------------------ */
+
+/* What extension(device, TFM_NOTES_EXTENSION) returns. Append only. */
+#define TFM_NOTES_EXTENSION "notes-1"
+
+struct tfm_notes {
+    size_t struct_size;
+
+    /* Calls `line` for each line about how the program will run, for `tfm plan`: what was fused, what was
+     * not and why. */
+    void (*tell)(void *device, const struct tfm_program *program,
+                 void (*line)(void *context, const char *text), void *context);
+};
+
 #ifdef __cplusplus
 }
 #endif

@@ -47,6 +47,11 @@ struct tfm_plan_summary {
 TFM_API void tfm_plan_summarize(const struct tfm_plan *plan, struct tfm_plan_summary *summary);
 TFM_API enum tfm_status tfm_plan_describe(const struct tfm_plan *plan, uint32_t node,
                                           struct tfm_plan_node *description);
+/* Calls `line` for each line that the backend of a segment has to say about what it compiled; none when it has no
+ * "notes-1" extension. OUT_OF_RANGE: there is no such segment. */
+TFM_API enum tfm_status tfm_plan_notes(const struct tfm_plan *plan, uint32_t segment,
+                                       void (*line)(void *context, const char *text),
+                                       void *context);
 TFM_API const struct tfm_graph *tfm_plan_graph(const struct tfm_plan *plan);
 
 /* Allocates arena and state (zeroed), opens the programs, runs once with N = 0. NOMEM, backend. */
