@@ -11,10 +11,11 @@
  * source, pairs written; negative: pairs in the source, halves written; 0: the same row. */
 static inline size_t tfm__rope_row(int64_t pair_rows, size_t at)
 {
-    if (pair_rows == 0)
+    const size_t head = (size_t)(pair_rows < 0 ? -pair_rows : pair_rows), half = head / 2;
+
+    if (head == 0)
         return at;
-    const size_t head = (size_t)(pair_rows < 0 ? -pair_rows : pair_rows), half = head / 2,
-                 first = at / head * head, i = at % head;
+    const size_t first = at / head * head, i = at % head;
     if (pair_rows < 0)
         return first + (i < half ? 2 * i : 2 * (i - half) + 1);
     return first + i / 2 + i % 2 * half;
