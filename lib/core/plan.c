@@ -146,6 +146,22 @@ static enum tfm_status load_weights(struct tfm_plan *plan, struct tfm__segment *
     return TFM_STATUS_OK;
 }
 
+/* Values that an exec starts from: there is a weight for each trainable parameter. */
+static enum tfm_status check_trainable(const struct tfm_plan *plan,
+                                       const struct tfm__segment *segment, struct tfm_error *err)
+{
+    for (uint32_t i = 0; i < segment->public.n_tensors; i++) {
+        const struct tfm_tensor *root = tfm__tensor_root(segment->public.tensors[i]);
+        struct tfm_weight weight;
+        if (!root->is_trainable)
+            continue;
+        const enum tfm_status status = tfm__weights_host_get(plan->weights, root, &weight, err);
+        if (status != TFM_STATUS_OK)
+            return status;
+    }
+    return TFM_STATUS_OK;
+}
+
 /* Indices that lie with the weights (positions, buckets) are checked here as inputs are in a run. */
 static enum tfm_status check_indices(const struct tfm_plan *plan,
                                      const struct tfm__segment *segment, struct tfm_error *err)
@@ -173,6 +189,8 @@ static enum tfm_status compile_segment(struct tfm_plan *plan, struct tfm__segmen
 
     tfm__weights_begin(plan->weights, device);
     status = check_indices(plan, segment, err);
+    if (status == TFM_STATUS_OK)
+        status = check_trainable(plan, segment, err);
     if (status == TFM_STATUS_OK && segment->whole) {
         status = tfm__device_table(device)->compile(tfm__device_handle(device), plan->weights,
                                                     &segment->public, &plan->capacity,
@@ -213,11 +231,14 @@ static enum tfm_status check_sizes(const struct tfm_plan *plan, struct tfm_error
                                  name, plan->arena[d] + plan->workspace[d], limit);
         for (uint32_t s = 0; s < plan->n_states; s++) {
             if (limit && plan->states[s].device == d && plan->states[s].bytes > limit)
-                return tfm_error_set(err, TFM_STATUS_NOMEM,
-                                     "%s: state \"%s\" needs %zu bytes in one buffer, the device "
-                                     "gives at most %zu; use a smaller context (-c)",
-                                     name, plan->states[s].tensor->name, plan->states[s].bytes,
-                                     limit);
+                return tfm_error_set(
+                    err, TFM_STATUS_NOMEM,
+                    "%s: %s \"%s\" needs %zu bytes in one buffer, the device "
+                    "gives at most %zu%s",
+                    name, plan->states[s].tensor->is_trainable ? "parameter" : "state",
+                    plan->states[s].tensor->name, plan->states[s].bytes, limit,
+                    plan->states[s].tensor->rank == TFM_MAX_RANK ? "; use a smaller context (-c)"
+                                                                 : "");
         }
     }
     return TFM_STATUS_OK;
