@@ -2,30 +2,26 @@
  * Buffers of a device and the copies between them and the host; each call is complete when it returns. */
 #include "backends/opencl/internal.h"
 
-static enum tfm_status check_size(const struct tfm__cl_device *d, size_t bytes,
-                                  struct tfm_error *err)
+static enum tfm_status create(const struct tfm__cl_device *d, size_t bytes, cl_mem *made,
+                              int *zeroed, struct tfm_error *err)
 {
-    if (bytes <= d->max_alloc)
-        return TFM_STATUS_OK;
-    return d->host->error(err, TFM_STATUS_NOMEM,
-                          "opencl: a buffer of %zu bytes is more than the %zu that %s allows; "
-                          "use a smaller context or chunk",
-                          bytes, d->max_alloc, d->name);
+    if (bytes > d->max_alloc)
+        return d->host->error(err, TFM_STATUS_NOMEM,
+                              "opencl: a buffer of %zu bytes is more than the %zu that %s allows; "
+                              "use a smaller context or chunk",
+                              bytes, d->max_alloc, d->name);
+    return tfm__cl_buffer_create(d, CL_MEM_READ_WRITE, bytes, made, zeroed, err);
 }
 
 enum tfm_status tfm__cl_alloc(void *device, size_t bytes, void **buffer, struct tfm_error *err)
 {
-    const struct tfm__cl_device *d = device;
-    const enum tfm_status status = check_size(d, bytes, err);
-    cl_int code = CL_SUCCESS;
+    cl_mem memory = NULL;
+    int zeroed;
+    const enum tfm_status status = create(device, bytes, &memory, &zeroed, err);
 
-    if (status != TFM_STATUS_OK)
-        return status;
-    const cl_mem memory = clCreateBuffer(d->context, CL_MEM_READ_WRITE, bytes, NULL, &code);
-    if (code != CL_SUCCESS)
-        return tfm__cl_fail(d->host, err, "clCreateBuffer", code);
-    *buffer = memory;
-    return TFM_STATUS_OK;
+    if (status == TFM_STATUS_OK)
+        *buffer = memory;
+    return status;
 }
 
 static cl_int fill_with_zeros(const struct tfm__cl_device *d, cl_mem memory, size_t bytes)
@@ -43,11 +39,8 @@ enum tfm_status tfm__cl_alloc_zeroed(void *device, size_t bytes, void **buffer,
     const struct tfm__cl_device *d = device;
     cl_mem memory = NULL;
     int zeroed = 0;
-    enum tfm_status status = check_size(d, bytes, err);
+    const enum tfm_status status = create(d, bytes, &memory, &zeroed, err);
 
-    if (status == TFM_STATUS_OK)
-        status = tfm__cl_buffer_create(d, CL_MEM_READ_WRITE, bytes, TFM__CL_PAGES_LAZY, &memory,
-                                       &zeroed, err);
     if (status != TFM_STATUS_OK)
         return status;
     const cl_int code = zeroed ? CL_SUCCESS : fill_with_zeros(d, memory, bytes);

@@ -26,14 +26,11 @@ enum tfm_status tfm__cl_alloc_zeroed(void *device, size_t bytes, void **buffer,
                                      struct tfm_error *err);
 void tfm__cl_free(void *device, void *buffer);
 
-/* Pages that come one by one as they are touched, or large ones for what is all used (host_memory.c). */
-enum tfm__cl_pages { TFM__CL_PAGES_LAZY, TFM__CL_PAGES_LARGE };
-
-/* A buffer for large things that live long; *zeroed: 1 if it holds zeros, else its contents are
- * undefined. Other devices than processors bring memory of their own. */
+/* A buffer that may be large: on a processor it then has memory of ours in huge pages (host_memory.c). *zeroed:
+ * 1 if it holds zeros, else its contents are undefined. */
 enum tfm_status tfm__cl_buffer_create(const struct tfm__cl_device *device, cl_mem_flags flags,
-                                      size_t bytes, enum tfm__cl_pages pages, cl_mem *made,
-                                      int *zeroed, struct tfm_error *err);
+                                      size_t bytes, cl_mem *made, int *zeroed,
+                                      struct tfm_error *err);
 enum tfm_status tfm__cl_upload(void *device, const void *src, struct tfm_memory dst, size_t bytes,
                                struct tfm_error *err);
 enum tfm_status tfm__cl_download(void *device, struct tfm_memory src, void *dst, size_t bytes,

@@ -36,18 +36,23 @@ int tfm__backend_help_wanted(const struct tfm__options *options)
 /* ---- model
  * ----------------------------------------------------------------------------------------- */
 
-/* Where the model is; NULL after it has been said that there is none. `variable`: TFM_MODEL names it. */
-static const char *find_model(const struct tfm__options *options, char found[PATH_MAX],
-                              int *variable)
+/* The file that -m, TFM_MODEL or the places of models name; NULL after it has said that there is none.
+ * *prefix stands in front of errors about it. */
+static const char *model_path(const struct tfm__options *options, char found[PATH_MAX],
+                              const char **prefix)
 {
-    const char *named = secure_getenv("TFM_MODEL");
+    const char *variable = secure_getenv("TFM_MODEL");
 
-    *variable = !options->model && named && *named;
-    if (options->model || *variable)
-        return options->model ? options->model : named;
+    *prefix = "";
+    if (options->model)
+        return options->model;
+    if (variable && *variable) {
+        *prefix = "TFM_MODEL: ";
+        return variable;
+    }
     if (tfm__place_find_model(found))
         return found;
-    (void)tfm__failed("no model found: ./quickstart fetches one, or name one with -m FILE");
+    tfm__failed("no model found: ./quickstart fetches one, or name one with -m FILE");
     return NULL;
 }
 
@@ -56,17 +61,16 @@ static void begin_devices(const struct tfm__options *options, struct tfm__setup 
 static int open_model(const struct tfm__options *options, int devices_too, struct tfm__setup *setup)
 {
     char found[PATH_MAX];
+    const char *prefix, *path = model_path(options, found, &prefix);
     struct tfm_error err;
-    const double start = tfm__seconds();
-    int variable;
-    const char *path = find_model(options, found, &variable);
 
     if (!path)
         return TFM__EXIT_FAILED;
+    const double start = tfm__seconds();
     if (devices_too)
         begin_devices(options, setup);
     if (tfm_model_open(path, &setup->model, &err))
-        return tfm__failed("%s%s", variable ? "TFM_MODEL: " : "", err.text);
+        return tfm__failed("%s%s", prefix, err.text);
     setup->load_seconds += tfm__seconds() - start;
     return TFM__EXIT_OK;
 }
@@ -79,6 +83,19 @@ int tfm__setup_model(const struct tfm__options *options, struct tfm__setup *setu
 int tfm__setup_model_and_devices(const struct tfm__options *options, struct tfm__setup *setup)
 {
     return open_model(options, 1, setup);
+}
+
+int tfm__setup_tokenizer(const struct tfm__options *options, struct tfm_tokenizer **tokenizer)
+{
+    char found[PATH_MAX];
+    const char *prefix, *path = model_path(options, found, &prefix);
+    struct tfm_error err;
+
+    if (!path)
+        return TFM__EXIT_FAILED;
+    if (tfm_tokenizer_open(path, tokenizer, &err))
+        return tfm__failed("%s%s", prefix, err.text);
+    return TFM__EXIT_OK;
 }
 
 /* ---- backends

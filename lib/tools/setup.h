@@ -35,6 +35,8 @@ int tfm__setup_model(const struct tfm__options *options, struct tfm__setup *setu
 /* Also begins to open registry and devices, in a thread of its own, to save that time; tfm__setup_session goes
  * on from there. */
 int tfm__setup_model_and_devices(const struct tfm__options *options, struct tfm__setup *setup);
+/* Only the tokenizer of the model, or of a file that has nothing else: destroy it. */
+int tfm__setup_tokenizer(const struct tfm__options *options, struct tfm_tokenizer **tokenizer);
 /* Only the registry, for `tfm backends`. */
 int tfm__setup_registry(const struct tfm__options *options, struct tfm__setup *setup);
 /* Registry, devices, session; `context` is used when -c was not given (0 = the session's own).
