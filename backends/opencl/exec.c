@@ -131,7 +131,7 @@ static enum tfm_status create_kernel(struct tfm__cl_exec *e, uint32_t index,
         code = clSetKernelArg(kernel, a++, sizeof number, &number);
     if (code == CL_SUCCESS)
         code = clSetKernelArg(kernel, a++, sizeof e->rows, &e->rows);
-    if (code == CL_SUCCESS && launch->step.group)
+    if (code == CL_SUCCESS && launch->step.local_floats)
         code = clSetKernelArg(kernel, a, launch->step.local_floats * sizeof(float), NULL);
     return code == CL_SUCCESS ? TFM_STATUS_OK
                               : tfm__cl_fail(e->device->host, err, "clSetKernelArg", code);

@@ -42,7 +42,7 @@ static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *no
     launch.step.rotated = (uint32_t)table->shape[1] * 2;
     launch.step.halves = node->attrs.rope_style == TFM_ROPE_HALVES;
     launch.cost = 2 * (uint64_t)tfm_tensor_row_elements(x);
-    return tfm__cl_plan_launch(p, &launch);
+    return tfm__cl_plan_each(p, &launch);
 }
 
 const struct tfm__cl_op tfm__cl_op_rope = {.supports = supports, .plan = plan};
