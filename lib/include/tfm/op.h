@@ -27,6 +27,8 @@
  *   linear_grad_x  weight [out, in] W, dy [N, ..., out] F32            [N, ..., in] as dy (F64: all F64)
  *   linear_grad_w  x [N, ..., in] F32, dy [N, ..., out],               none: adds to dw, db
  *                  dw [out, in]?, db [out]? state as x
+ *   relu_grad silu_grad gelu_grad sigmoid_grad scale_grad
+ *                  x [N, ...] A, dy like x                             like x
  */
 #ifndef TFM_OP_H
 #define TFM_OP_H
