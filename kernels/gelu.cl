@@ -13,6 +13,7 @@
 #ifndef TFM_VECTOR_CL
 #include "vector.cl"
 #endif
+#define TFM_GELU_CL
 
 /* exp(y + rest) for y in [-86, 0] and a small rest: 2^k exp(r), k the nearest integer of y / ln 2, r what
  * is left. Shorter than the built-in exp, which takes any y and no rest. 1.1e-8 off at most, and
@@ -34,12 +35,15 @@ static tfm_floatv tfm_gelu_exp(tfm_floatv y, tfm_floatv rest)
     return tfm_as_floatv(tfm_as_intv(p) + (tfm_as_intv(shifted) << 23));
 }
 
-/* g(t) (t + 4): a polynomial in s = (t - 4) / (t + 4), fitted at Chebyshev's points of t in [0, 16]; 1.5e-8
- * of g at most, and 3e-7 with the roundings. Past 13.1 Phi(-t) is less than 1e-38. */
-static tfm_floatv tfm_gelu_erf(tfm_floatv x)
+/* Past 13.1 Phi(-t) is less than 1e-38. */
+#define TFM_GELU_END 13.1f
+
+/* Phi(x), and *bell = exp(-t^2 / 2).
+ * g(t) (t + 4): a polynomial in s = (t - 4) / (t + 4), fitted at Chebyshev's points of t in [0, 16]; 1.5e-8
+ * of g at most, and 3e-7 with the roundings. */
+static tfm_floatv tfm_gelu_phi(tfm_floatv x, tfm_floatv *bell)
 {
-    const float end = 13.1f;
-    const tfm_floatv t = fmin(fabs(x), (tfm_floatv)(end));
+    const tfm_floatv t = fmin(fabs(x), (tfm_floatv)(TFM_GELU_END));
     const tfm_floatv r = 1.0f / (t + 4.0f), s = (t - 4.0f) * r;
     tfm_floatv g = (tfm_floatv)(-0x1.10e2e2p-13f);
     g = fma(g, s, (tfm_floatv)(0x1.777e6ap-13f));
@@ -53,10 +57,18 @@ static tfm_floatv tfm_gelu_erf(tfm_floatv x)
     g = fma(g, s, (tfm_floatv)(0x1.82b4bcp-1f));
 
     const tfm_floatv square = t * t, rest = fma(t, t, -square);
-    const tfm_floatv below = tfm_gelu_exp(-0.5f * square, -0.5f * rest) * (g * r); /* Phi(-t) */
-    const tfm_floatv phi = select(1.0f - below, below, x < (tfm_floatv)(0.0f));
+    *bell = tfm_gelu_exp(-0.5f * square, -0.5f * rest);
+    const tfm_floatv below = *bell * (g * r); /* Phi(-t) */
 
-    return select(x * phi, (tfm_floatv)(0.0f), x < (tfm_floatv)(-end));
+    return select(1.0f - below, below, x < (tfm_floatv)(0.0f));
+}
+
+static tfm_floatv tfm_gelu_erf(tfm_floatv x)
+{
+    tfm_floatv bell;
+    const tfm_floatv phi = tfm_gelu_phi(x, &bell);
+
+    return select(x * phi, (tfm_floatv)(0.0f), x < (tfm_floatv)(-TFM_GELU_END));
 }
 
 static tfm_floatv tfm_gelu_tanh(tfm_floatv x)

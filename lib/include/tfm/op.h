@@ -27,6 +27,11 @@
  *   linear_grad_x  weight [out, in] W, dy [N, ..., out] F32            [N, ..., in] as dy (F64: all F64)
  *   linear_grad_w  x [N, ..., in] F32, dy [N, ..., out],               none: adds to dw, db
  *                  dw [out, in]?, db [out]? state as x
+ *   embedding_grad ids [N, ...] I32, dy [N, ..., D] F32,               none: adds to dtable
+ *                  dtable [V, D] state as dy (F64: both F64)
+ *   take_rows_grad dy [R, ...] A                                       [N, ...] as dy
+ *   relu_grad silu_grad gelu_grad sigmoid_grad scale_grad
+ *                  x [N, ...] A, dy like x                             like x
  */
 #ifndef TFM_OP_H
 #define TFM_OP_H
