@@ -27,6 +27,9 @@
  *   linear_grad_x  weight [out, in] W, dy [N, ..., out] F32            [N, ..., in] as dy (F64: all F64)
  *   linear_grad_w  x [N, ..., in] F32, dy [N, ..., out],               none: adds to dw, db
  *                  dw [out, in]?, db [out]? state as x
+ *   embedding_grad ids [N, ...] I32, dy [N, ..., D] F32,               none: adds to dtable
+ *                  dtable [V, D] state as dy (F64: both F64)
+ *   take_rows_grad dy [R, ...] A                                       [N, ...] as dy
  *   cross_entropy  x [N, D] F32, weight [V, D] W, targets [N] I32      loss [N], lse [N] as x (F64: all F64)
  *   cross_entropy_grad  x, weight, targets, lse [N], dloss [N],        [N, D] as x; adds to dweight
  *                  dweight [V, D]? state as x
