@@ -3,7 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "tests/ops/differences.h"
+#include <tfm/grad.h>
+
 #include "tests/ops/trial.h"
 
 static struct tfm_tensor *x, *weight, *targets;
@@ -204,34 +205,6 @@ END_TEST
 
 /* ---- gradient ---- */
 
-static struct tfm_tensor *build_loss(struct tfm_graph *graph, const void *context)
-{
-    const int64_t *shape = context;
-    struct tfm_tensor *input = tfm_graph_input(graph, "x", TFM_DTYPE_F64, 2, shape);
-    struct tfm_tensor *which = tfm_graph_input(graph, "targets", TFM_DTYPE_I32, 1, shape);
-    struct tfm_tensor *classes = tfm_graph_parameter(graph, "w", TFM_DTYPE_F64, 2, shape + 2);
-
-    return tfm_op_cross_entropy(graph, input, tfm_graph_train(graph, classes), which, NULL);
-}
-
-static int32_t target_of(const char *name, size_t i, const void *context)
-{
-    const int64_t *shape = context;
-    (void)name;
-    return i % 4 == 1 ? -1 : (int32_t)((int64_t)i * 29 % shape[2]);
-}
-
-/* Fault: a gradient of x or of the weight that is not that of the loss. */
-START_TEST(central_differences)
-{
-    static const int64_t shapes[][4] = {{0, 5, 19, 5}, {0, 3, 1, 3}, {0, 1, 70, 1}};
-    const struct differences d = {
-        "cross_entropy", build_loss, target_of, shapes[_i], 9, 1, NULL, 2};
-
-    differences_check(&d);
-}
-END_TEST
-
 /* Fault: a gradient of lse that is left out without a word. */
 START_TEST(lse_has_no_gradient)
 {
@@ -267,6 +240,4 @@ void tfm__cases_cross_entropy(Suite *suite)
     tcase_add_loop_test(rule, limits_of_two_readers, 0, 2);
     tcase_add_loop_test(rule, refusals, 0, 4);
     tcase_add_test(rule, lse_has_no_gradient);
-    if (trial_is_reference())
-        tcase_add_loop_test(rule, central_differences, 0, 3);
 }
