@@ -15,10 +15,10 @@ peer() { # NAME: path of a program of the peer, nothing without
         command -v "$1"
     fi
 }
-completion=$(peer llama-completion) quantize=$(peer llama-quantize)
+simple=$(peer llama-simple) quantize=$(peer llama-quantize)
 packages=
 "$python" -c 'import safetensors.numpy, tokenizers' 2>/dev/null && packages=yes
-test -n "$completion$quantize$packages" || {
+test -n "$simple$quantize$packages" || {
     echo 'neither llama.cpp (TFM_PEER_LLAMA) nor the Python packages safetensors and tokenizers (TFM_TEST_PYTHON)'
     exit 77
 }
@@ -29,16 +29,14 @@ call convert -m toy.gguf --out folder
 call convert -m folder --out f32.gguf
 verdict $code 'there and back'
 text='Hello world'
-if test -n "$completion"; then
+if test -n "$simple"; then
     for type in f32 f16 bf16 q8_0 q4_1; do
         call convert -m folder --out "$type.gguf" --type "$type"
-        call run -m "$type.gguf" -p "$text" -n 24 --kv f32
-        { cat "$out" && echo; } >ours
-        peer_run "$completion" -m "$type.gguf" -p "$text" -n 24 --temp 0 -no-cnv -t 1 -ctk f32 -ctv f32 \
-            --no-warmup >theirs 2>"$err"
-        # it ends its output with empty lines
-        grep -v '^$' theirs >text
-        grep -v '^$' ours | cmp -s - text && test -s text
+        call run -m "$type.gguf" -p "$text" -n 24
+        cp "$out" ours
+        # greedy; one line end more. (llama-completion loses the end of its output now and then.)
+        peer_run "$simple" -m "$type.gguf" -n 24 "$text" >theirs 2>"$err"
+        test "$(cat ours)" = "$(cat theirs)" && test -s theirs
         verdict $? "llama.cpp continues the $type file with the same text"
     done
 fi
