@@ -168,6 +168,31 @@ static struct tfm_tensor *unit_mul(struct scene *s, struct tfm_tensor *x)
     return tfm_op_mul(s->graph, x, s->side);
 }
 
+static struct tfm_tensor *unit_relu_grad(struct scene *s, struct tfm_tensor *x)
+{
+    return tfm_op_relu_grad(s->graph, x, s->side);
+}
+
+static struct tfm_tensor *unit_silu_grad(struct scene *s, struct tfm_tensor *x)
+{
+    return tfm_op_silu_grad(s->graph, x, s->side);
+}
+
+static struct tfm_tensor *unit_gelu_grad(struct scene *s, struct tfm_tensor *x)
+{
+    return tfm_op_gelu_grad(s->graph, x, s->side, 0);
+}
+
+static struct tfm_tensor *unit_sigmoid_grad(struct scene *s, struct tfm_tensor *x)
+{
+    return tfm_op_sigmoid_grad(s->graph, x, s->side);
+}
+
+static struct tfm_tensor *unit_scale_grad(struct scene *s, struct tfm_tensor *x)
+{
+    return tfm_op_scale_grad(s->graph, x, s->side, 1, 30);
+}
+
 static struct tfm_tensor *unit_relu(struct scene *s, struct tfm_tensor *x)
 {
     return tfm_op_relu(s->graph, x);

@@ -237,6 +237,36 @@ static void ask_take_rows_grad(struct tfm_graph *g, enum tfm_dtype dtype)
     tfm_op_take_rows_grad(g, tfm_op_take_rows(g, x_of(g, dtype)));
 }
 
+static void ask_relu_grad(struct tfm_graph *g, enum tfm_dtype dtype)
+{
+    tfm_op_relu_grad(g, x_of(g, dtype), y_of(g, dtype));
+}
+
+static void ask_silu_grad(struct tfm_graph *g, enum tfm_dtype dtype)
+{
+    tfm_op_silu_grad(g, x_of(g, dtype), y_of(g, dtype));
+}
+
+static void ask_gelu_grad(struct tfm_graph *g, enum tfm_dtype dtype)
+{
+    tfm_op_gelu_grad(g, x_of(g, dtype), y_of(g, dtype), 0);
+}
+
+static void ask_gelu_grad_tanh(struct tfm_graph *g, enum tfm_dtype dtype)
+{
+    tfm_op_gelu_grad(g, x_of(g, dtype), y_of(g, dtype), 1);
+}
+
+static void ask_sigmoid_grad(struct tfm_graph *g, enum tfm_dtype dtype)
+{
+    tfm_op_sigmoid_grad(g, x_of(g, dtype), y_of(g, dtype));
+}
+
+static void ask_scale_grad(struct tfm_graph *g, enum tfm_dtype dtype)
+{
+    tfm_op_scale_grad(g, x_of(g, dtype), y_of(g, dtype), 2, 30);
+}
+
 /* ---- the table ---- */
 
 static const struct {
@@ -277,6 +307,12 @@ static const struct {
     {TFM_OP_EMBEDDING, "trainable table", "table", ask_embedding_trainable},
     {TFM_OP_EMBEDDING_GRAD, "", "dy", ask_embedding_grad},
     {TFM_OP_TAKE_ROWS_GRAD, "", "dy", ask_take_rows_grad},
+    {TFM_OP_RELU_GRAD, "", "x, dy", ask_relu_grad},
+    {TFM_OP_SILU_GRAD, "", "x, dy", ask_silu_grad},
+    {TFM_OP_GELU_GRAD, "erf", "x, dy", ask_gelu_grad},
+    {TFM_OP_GELU_GRAD, "tanh", "x, dy", ask_gelu_grad_tanh},
+    {TFM_OP_SIGMOID_GRAD, "", "x, dy", ask_sigmoid_grad},
+    {TFM_OP_SCALE_GRAD, "", "x, dy", ask_scale_grad},
 };
 
 /* An op without a row would be missing in the documentation. */

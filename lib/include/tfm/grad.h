@@ -62,6 +62,20 @@ TFM_API struct tfm_tensor *tfm_op_rope_inverse(struct tfm_graph *graph, struct t
                                                enum tfm_rope_style style,
                                                enum tfm_rope_layout layout);
 
+/* Element by element: x, dy [N, ...] F32, F16, BF16 or F64 -> like x. The gradients of
+ * relu, silu, gelu, of a sigmoid (the gate of glu), and of scale with a soft cap (0 = none). The gates need no
+ * op of their own: swiglu's is silu_grad of its gate and dy up, glu's sigmoid_grad of the same. */
+TFM_API struct tfm_tensor *tfm_op_relu_grad(struct tfm_graph *graph, struct tfm_tensor *x,
+                                            struct tfm_tensor *dy);
+TFM_API struct tfm_tensor *tfm_op_silu_grad(struct tfm_graph *graph, struct tfm_tensor *x,
+                                            struct tfm_tensor *dy);
+TFM_API struct tfm_tensor *tfm_op_gelu_grad(struct tfm_graph *graph, struct tfm_tensor *x,
+                                            struct tfm_tensor *dy, int tanh_form);
+TFM_API struct tfm_tensor *tfm_op_sigmoid_grad(struct tfm_graph *graph, struct tfm_tensor *x,
+                                               struct tfm_tensor *dy);
+TFM_API struct tfm_tensor *tfm_op_scale_grad(struct tfm_graph *graph, struct tfm_tensor *x,
+                                             struct tfm_tensor *dy, double factor, double softcap);
+
 #ifdef __cplusplus
 }
 #endif
