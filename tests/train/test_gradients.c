@@ -180,6 +180,22 @@ static struct tfm_tensor *case_softcap(struct net *net)
     return tfm_op_softcap(net->graph, difference_input(net, "x", 3, 0), 0.8);
 }
 
+/* Row 1 has no target. */
+static struct tfm_tensor *case_cross_entropy(struct net *net)
+{
+    struct tfm_tensor *x = difference_input(net, "x", 5, 0),
+                      *w = difference_parameter(net, "w", 7, 5);
+    return tfm_op_cross_entropy(net->graph, x, w, difference_ids(net, "targets"), NULL);
+}
+
+/* The targets lie in one half of the classes, of which there are more than a tile has. */
+static struct tfm_tensor *case_many_classes(struct net *net)
+{
+    struct tfm_tensor *x = difference_input(net, "x", 2, 0),
+                      *w = difference_parameter(net, "w", 41, 2);
+    return tfm_op_cross_entropy(net->graph, x, w, difference_ids(net, "targets"), NULL);
+}
+
 static const struct {
     enum tfm_op op;
     const char *name;
@@ -210,6 +226,8 @@ static const struct {
     {TFM_OP_MUL, "square", case_square},
     {TFM_OP_SCALE, "scale", case_scale},
     {TFM_OP_SCALE, "softcap", case_softcap},
+    {TFM_OP_CROSS_ENTROPY, "cross_entropy", case_cross_entropy},
+    {TFM_OP_CROSS_ENTROPY, "cross_entropy of many classes", case_many_classes},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
