@@ -191,6 +191,9 @@ enum tfm_status tfm__cl_int8_open(struct tfm__cl_device *d, struct tfm_error *er
 
     if (act == TFM__CL_ACT_F32)
         tfm__cl_choose(d, "activations", "f32", named);
+    /* one work-item a group would compute all of it */
+    if (act == TFM__CL_ACT_AUTO && d->settings.shape == TFM__CL_GROUP)
+        take_f32(d, "the kernels of 8 bits are made for the wide shape");
     if (act != TFM__CL_ACT_INT8 || take_way(d, named, &why_f32))
         return TFM_STATUS_OK;
     if (!d->settings.act_tuned)

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT
+ * relu_grad: see lib/ops/relu_grad.c
+ *   x, dy, dx [N, width], each F32, F16 or BF16; computed in float, rounded once
+ *
+ * Work map: as in add.cl. dx may be x. */
+#ifndef TFM_VECTOR_CL
+#include "vector.cl"
+#endif
+
+static tfm_floatv tfm_relu_grad_of(tfm_floatv x, tfm_floatv dy)
+{
+    return select(dy, (tfm_floatv)(0.0f), x <= (tfm_floatv)(0.0f));
+}
+
+static void tfm_relu_grad(__global const uchar *x, __global const uchar *dy, __global uchar *dx,
+                          __global const struct tfm_step *s, __global const int *rows, uint part,
+                          uint parts)
+{
+    const ulong n = (ulong)tfm_rows(s, rows) * s->width, vectors = (n + TFM_VECTOR - 1) / TFM_VECTOR;
+    const ulong end = tfm_end(vectors, part, parts);
+
+    for (ulong v = tfm_first(vectors, part, parts); v < end; v += tfm_stride(parts)) {
+        const uint left = (uint)min(n - v * TFM_VECTOR, (ulong)TFM_VECTOR);
+        const tfm_floatv from = left == TFM_VECTOR ? tfm_loadv(x, v * TFM_VECTOR, s->type[0])
+                                        : tfm_loadv_tail(x, v * TFM_VECTOR, left, s->type[0]);
+        const tfm_floatv dy_from = left == TFM_VECTOR ? tfm_loadv(dy, v * TFM_VECTOR, s->type[1])
+                                           : tfm_loadv_tail(dy, v * TFM_VECTOR, left, s->type[1]);
+        const tfm_floatv to = tfm_relu_grad_of(from, dy_from);
+        if (left == TFM_VECTOR)
+            tfm_storev(to, dx, v * TFM_VECTOR, s->type[2]);
+        else
+            tfm_storev_tail(to, dx, v * TFM_VECTOR, left, s->type[2]);
+    }
+}
+
+__kernel void tfm_run_relu_grad(__global const uchar *x, __global const uchar *dy, __global uchar *dx,
+                                __global const struct tfm_step *steps, uint index,
+                                __global const int *rows)
+{
+    __global const struct tfm_step *s = steps + index;
+    tfm_relu_grad(x + s->at[0], dy + s->at[1], dx + s->at[2], s, rows, get_global_id(0),
+                  get_global_size(0));
+}
