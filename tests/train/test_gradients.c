@@ -233,7 +233,7 @@ enum { CASES = sizeof cases / sizeof *cases };
 /* Ops that have no gradient yet. Whoever adds one takes it off. */
 static const char *const waiting[] = {
     "rms_norm",
-    "gqa_attention",
+
     "layer_norm",
 };
 
