@@ -234,7 +234,6 @@ enum { CASES = sizeof cases / sizeof *cases };
 /* Ops that have no gradient yet. Whoever adds one takes it off. */
 static const char *const waiting[] = {
     "rms_norm",
-
     "layer_norm",
 };
 
