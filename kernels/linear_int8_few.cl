@@ -34,47 +34,63 @@ static void tfm_int8_few_quantize(__global const float *x, __global uchar *own, 
     }
 }
 
-/* sums [tile] = x times one panel; type and tile are constants to the caller. */
+/* products [tile] += four bytes of w times words j of a block's rows. Here and below: a loop with a bound that
+ * is a number is unrolled at once; one up to `tile` may keep its array in memory. */
+TFM_INLINE void tfm_int8_few_dot(const uint tile, uint16 w, __global const int *q, const uint j,
+                                 int16 *products)
+{
+#pragma unroll
+    for (uint t = 0; t < TFM_INT8_FEW_ROWS; t++) {
+        if (t < tile)
+            products[t] = tfm_int8_dot(products[t], w, q + t * 8 + j);
+    }
+}
+
+/* sums [tile] += x times one block of a panel. */
+TFM_INLINE void tfm_int8_few_block(const uint type, const uint tile, __global const uchar *block,
+                                   __global const uchar *own, float16 *sums)
+{
+    __global const int *q = (__global const int *)own;
+    __global const float *e = (__global const float *)(own + tile * TFM_BLOCK);
+    __global const uint *from = (__global const uint *)(block + (type == TFM_STEP_Q4_1 ? 64 : 32));
+    const float16 d = vload_half16(0, (__global const half *)block);
+    float16 m = d * (type == TFM_STEP_Q8_0 ? -128.0f : -8.0f);
+    int16 products[TFM_INT8_FEW_ROWS];
+
+    if (type == TFM_STEP_Q4_1)
+        m = vload_half16(1, (__global const half *)block);
+#pragma unroll
+    for (uint t = 0; t < TFM_INT8_FEW_ROWS; t++)
+        products[t] = 0;
+#pragma unroll
+    for (uint j = 0; j < 8; j++) {
+        if (type == TFM_STEP_Q8_0) {
+            tfm_int8_few_dot(tile, vload16(j, from) ^ 0x80808080u, q, j, products);
+        } else if (j < 4) {
+            const uint16 w = vload16(j, from);
+            tfm_int8_few_dot(tile, w & 0x0f0f0f0fu, q, j, products);
+            tfm_int8_few_dot(tile, (w >> 4) & 0x0f0f0f0fu, q, j + 4, products);
+        }
+    }
+#pragma unroll
+    for (uint t = 0; t < TFM_INT8_FEW_ROWS; t++) {
+        if (t < tile)
+            sums[t] = tfm_int8_add(sums[t], products[t], d, m, e[t], e[tile + t]);
+    }
+}
+
+/* sums [TFM_INT8_FEW_ROWS], of which `tile` count = x times one panel; type and tile are constants to the
+ * caller. */
 TFM_INLINE void tfm_int8_few_multiply(const uint type, const uint tile, __global const uchar *panel,
                                       __global const uchar *own, uint blocks, float16 *sums)
 {
     const uint bytes = (uint)tfm_panel_bytes(type, TFM_BLOCK);
-    const uint vectors = type == TFM_STEP_Q8_0 ? 8 : 4;
 
 #pragma unroll
-    for (uint t = 0; t < tile; t++)
+    for (uint t = 0; t < TFM_INT8_FEW_ROWS; t++)
         sums[t] = 0.0f;
-    for (uint b = 0; b < blocks; b++, panel += bytes, own += tile * (TFM_BLOCK + 8)) {
-        __global const int *q = (__global const int *)own;
-        __global const float *e = (__global const float *)(own + tile * TFM_BLOCK);
-        __global const uint *from =
-            (__global const uint *)(panel + (type == TFM_STEP_Q4_1 ? 64 : 32));
-        const float16 d = vload_half16(0, (__global const half *)panel);
-        float16 m = d * (type == TFM_STEP_Q8_0 ? -128.0f : -8.0f);
-        int16 products[TFM_INT8_FEW_ROWS];
-        if (type == TFM_STEP_Q4_1)
-            m = vload_half16(1, (__global const half *)panel);
-#pragma unroll
-        for (uint t = 0; t < tile; t++)
-            products[t] = 0;
-#pragma unroll
-        for (uint j = 0; j < vectors; j++) {
-            const uint16 w = vload16(j, from);
-            const uint16 low = type == TFM_STEP_Q8_0 ? w ^ 0x80808080u : w & 0x0f0f0f0fu;
-#pragma unroll
-            for (uint t = 0; t < tile; t++)
-                products[t] = tfm_int8_dot(products[t], low, q + t * 8 + j);
-            if (type == TFM_STEP_Q8_0)
-                continue;
-            const uint16 high = (w >> 4) & 0x0f0f0f0fu;
-#pragma unroll
-            for (uint t = 0; t < tile; t++)
-                products[t] = tfm_int8_dot(products[t], high, q + t * 8 + j + 4);
-        }
-#pragma unroll
-        for (uint t = 0; t < tile; t++)
-            sums[t] = tfm_int8_add(sums[t], products[t], d, m, e[t], e[tile + t]);
-    }
+    for (uint b = 0; b < blocks; b++, panel += bytes, own += tile * (TFM_BLOCK + 8))
+        tfm_int8_few_block(type, tile, panel, own, sums);
 }
 
 TFM_INLINE void tfm_int8_few_tile_of(const uint type, const uint tile, __global const uchar *panel,
@@ -85,8 +101,8 @@ TFM_INLINE void tfm_int8_few_tile_of(const uint type, const uint tile, __global 
 
     tfm_int8_few_multiply(type, tile, panel, own, blocks, sums);
 #pragma unroll
-    for (uint t = 0; t < tile; t++) {
-        if (t < n)
+    for (uint t = 0; t < TFM_INT8_FEW_ROWS; t++) {
+        if (t < tile && t < n)
             tfm_put16(sums[t], t, raw);
     }
 }

@@ -41,7 +41,7 @@ TFM_INLINE float16 tfm_int8_add(float16 sum, int16 products, float16 d, float16 
     return fma(m, (float16)(eq), fma(convert_float16(products), d * e, sum));
 }
 
-/* sums [tile] and bias to columns [column, column + 16) of the first n of `tile` rows of y. */
+/* sums [tile] and bias to columns [column, column + 16) of the first n of `tile` rows, 8 at most, of y. */
 TFM_INLINE void tfm_int8_store(const uint tile, const float16 *sums, __global const uchar *bias,
                                __global float *y, uint column, uint n,
                                __global const struct tfm_step *s)
@@ -53,9 +53,9 @@ TFM_INLINE void tfm_int8_store(const uint tile, const float16 *sums, __global co
         b = lanes == TFM_PANEL ? tfm_load16(bias, column, s->type[2])
                                : tfm_load_tail(bias, column, lanes, s->type[2]);
 #pragma unroll
-    for (uint t = 0; t < tile; t++) {
+    for (uint t = 0; t < 8; t++) {
         __global float *to = y + (ulong)t * s->out + column;
-        if (t >= n)
+        if (t >= tile || t >= n)
             continue;
         if (lanes == TFM_PANEL)
             tfm_put16(sums[t] + b, 0, to);
