@@ -169,7 +169,7 @@ __kernel void tfm_run_persistent(__global uchar *b0, __global uchar *b1, __globa
         i++;
         if (!s->barrier || i == end)
             continue;
-        if ((uint)stall[0] == i && (uint)stall[1] == part) {
+        if ((stall[0] == (int)i || stall[0] < 0) && (uint)stall[1] == part) {
             for (int wait = stall[2]; wait > 0; wait--)
                 TFM_POLL();
         }

@@ -113,7 +113,7 @@ struct tfm_step {
 #define TFM_ROWS_LISTS 4
 
 /* What a run of persistent.cl reads and writes beside its operands, an array of int: the barrier's word,
- * a place where a test makes a part stall (step + 1, part, polls), the step that each part left at, and
+ * a place where a test makes a part stall (step + 1 or -1, part, polls), the step that each part left at, and
  * from TFM_CONTROL_ROWS on the rows. */
 #define TFM_CONTROL_BARRIER 0
 #define TFM_CONTROL_STALL   32

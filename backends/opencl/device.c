@@ -5,10 +5,11 @@
 #include <string.h>
 
 #include "backends/opencl/internal.h"
+#include "backends/opencl/workers.h"
 #include "backends/opencl/profile.h"
 #include "backends/opencl/tune.h"
 
-enum { PLATFORMS = 16, PARTS_PER_UNIT = 4 };
+enum { PLATFORMS = 16 };
 
 /* ---- what there is ---- */
 
@@ -327,13 +328,14 @@ static enum tfm_status open_found(const struct tfm_host *host, const struct tfm_
     enum tfm_status status = read_facts(d, err);
     if (status == TFM_STATUS_OK) {
         take_units(d, lent);
-        d->parts = d->units * PARTS_PER_UNIT;
         status = tfm__cl_tune_open(d, err);
     }
     if (status == TFM_STATUS_OK)
         status = tfm__cl_settings_read(d, err);
     if (status == TFM_STATUS_OK)
         status = lent ? retain_objects(d, lent, err) : create_objects(d, err);
+    if (status == TFM_STATUS_OK)
+        tfm__cl_workers_open(d);
     if (status == TFM_STATUS_OK)
         status = tfm__cl_pulse_open(d, err);
     tfm__cl_pocl_cache_check(d);
@@ -412,6 +414,7 @@ void tfm__cl_close(void *device)
     tfm__cl_tune_close(d);
     tfm__cl_programs_close(d);
     tfm__cl_pulse_close(d);
+    tfm__cl_workers_close(d);
     if (d->queue)
         (void)clReleaseCommandQueue(d->queue);
     if (d->context)

@@ -49,17 +49,27 @@ enum tfm__cl_persistent {
 struct tfm__cl_settings {
     enum tfm__cl_gemm_choice gemm;      /* TFM_OPENCL_GEMM */
     enum tfm__cl_act_choice act;        /* TFM_ACT; AUTO is replaced when the device is open */
+    int act_tuned;                      /* 1 = a tune file says so, TFM_ACT does not */
     const char *int8;                   /* INT8: options of kernels/int8.cl's way */
     enum tfm__cl_persistent persistent; /* TFM_OPENCL_PERSISTENT */
     enum tfm__cl_shape shape;           /* TFM_OPENCL_SHAPE */
+    int pin;                            /* TFM_OPENCL_PIN: threads to processors, if it can be */
     uint32_t group;                     /* work-items of a group at most, a power of two */
+    uint32_t split, few;                /* cells of a split of attention: of launches, of phases */
 };
 
 /* What a file of `tfm tune` says about the device (tune.c). */
 enum { TFM__CL_GEMM_PARAMETERS = 16 };
+enum tfm__cl_tune_key {
+#define TFM_TUNE_KEY(ID, name, first, second, least, most, step) TFM__CL_TUNE_##ID,
+#include "backends/opencl/tune_keys.def"
+#undef TFM_TUNE_KEY
+    TFM__CL_TUNE_KEYS
+};
 struct tfm__cl_tuned {
-    int has_gemm, has_xgemm;
-    enum tfm__cl_gemm_choice gemm;
+    uint32_t has; /* bits of keys */
+    uint32_t values[TFM__CL_TUNE_KEYS];
+    int has_xgemm;
     size_t xgemm[TFM__CL_GEMM_PARAMETERS]; /* CLBlast's, in the order of tfm__cl_gemm_names */
 };
 struct tfm__cl_tune_table;
@@ -71,6 +81,7 @@ struct tfm__cl_device {
     cl_device_id id; /* found.device, or a sub-device of it */
     cl_context context;
     cl_command_queue queue; /* for transfers and packing; an exec has its own */
+    int pinned;             /* 1 = holds the threads to their processors (workers.c) */
     int lent;               /* 1 = the objects are the caller's; execs run on `queue` too */
     struct tfm__cl_sources *sources; /* of all kernels, as they were when the device was opened */
     cl_mem pulse;    /* one word, to see whether the device still answers (lost.c) */
@@ -87,7 +98,7 @@ struct tfm__cl_device {
     int gemm_used;  /* CLBlast was called, and may hold programs of this device */
 
     struct tfm__cl_tune_table *tune;
-    struct tfm__cl_tuned tuned;
+    struct tfm__cl_tuned tuned, shipped; /* tune.h: tfm__cl_tuned */
 
     uint32_t trace; /* TFM_PROFILE: the number of this device in the timeline; 0 = off */
     int told;       /* its table was asked for, so the file was written */

@@ -11,8 +11,13 @@
 /* Work of one part of a launched phase: below this it is not worth waking another thread for. */
 enum { GRAIN = 1 << 17 };
 
-/* Runs that use launches after a bail-out, at most: 1, 2, 4, ... */
+/* Runs that use launches after one that no try could end, at most: 1, 2, 4, ... */
 enum { WAIT_MOST = 64 };
+
+/* Launches of one run, each from the step on that the one before came to. A part that was late once is there
+ * at the second or third; one whose processor is taken for a time slice is not, and launches need no second
+ * part. */
+enum { TRIES = 4 };
 
 struct tfm__cl_stall tfm__cl_stall;
 atomic_uint_fast64_t tfm__cl_persistent_runs, tfm__cl_persistent_bails;
@@ -88,12 +93,12 @@ enum tfm_status tfm__cl_few_upload(const struct tfm__cl_exec *e, struct tfm_erro
                               : tfm__cl_fail(e->device->host, err, "clEnqueueWriteBuffer", code);
 }
 
-enum tfm_status tfm__cl_few_persist(const struct tfm__cl_exec *e, cl_mem steps, uint32_t n,
-                                    uint32_t parts, uint32_t groups, uint32_t polls, uint32_t *left,
-                                    struct tfm_error *err)
+enum tfm_status tfm__cl_few_persist(const struct tfm__cl_exec *e, cl_mem steps, uint32_t first,
+                                    uint32_t n, uint32_t parts, uint32_t groups, uint32_t polls,
+                                    uint32_t *left, struct tfm_error *err)
 {
     int32_t each[TFM_CONTROL_PARTS];
-    enum tfm_status status = launch(e, steps, 0, n, parts, polls, groups, NULL, err);
+    enum tfm_status status = launch(e, steps, first, n, parts, polls, groups, NULL, err);
 
     if (status != TFM_STATUS_OK)
         return status;
@@ -114,17 +119,43 @@ enum tfm_status tfm__cl_few_persist(const struct tfm__cl_exec *e, cl_mem steps, 
     return TFM_STATUS_OK;
 }
 
-/* A bail-out costs a wait of 1, 2, 4, ... runs, a success halves the next one. */
-static void note(struct tfm__cl_few *f, int bailed)
+/* Twice as many runs as last time use launches. */
+static void hold_back(struct tfm__cl_few *f)
 {
-    atomic_fetch_add_explicit(&tfm__cl_persistent_runs, 1, memory_order_relaxed);
-    if (!bailed) {
-        f->penalty /= 2;
-        return;
-    }
-    atomic_fetch_add_explicit(&tfm__cl_persistent_bails, 1, memory_order_relaxed);
     f->penalty = f->penalty == 0 ? 1 : f->penalty < WAIT_MOST ? 2 * f->penalty : WAIT_MOST;
     f->wait = atomic_load(&tfm__cl_stall.eager) ? 0 : f->penalty;
+}
+
+/* A run that no try could end costs a wait of 1, 2, 4, ... runs; one that the first ended halves the next. */
+static void note(struct tfm__cl_few *f, int tries, int ended)
+{
+    atomic_fetch_add_explicit(&tfm__cl_persistent_runs, 1, memory_order_relaxed);
+    if (tries > 1 || !ended)
+        atomic_fetch_add_explicit(&tfm__cl_persistent_bails, 1, memory_order_relaxed);
+    if (!ended)
+        hold_back(f);
+    else if (tries == 1)
+        f->penalty /= 2;
+}
+
+/* Until all is done, or a few tries did not end it. */
+static enum tfm_status persist(struct tfm__cl_exec *e, uint32_t *left, struct tfm_error *err)
+{
+    const struct tfm__cl_device *d = e->device;
+    const uint32_t n = e->program->phases.n;
+    enum tfm_status status = TFM_STATUS_OK;
+    int tries = 0;
+
+    while (*left < n && tries < TRIES && status == TFM_STATUS_OK) {
+        if (tries++ > 0)
+            status = tfm__cl_few_upload(e, err); /* a fresh barrier */
+        if (status == TFM_STATUS_OK)
+            status = tfm__cl_few_persist(e, e->few->steps, *left, n, d->few_parts, d->few_parts,
+                                         d->few_polls, left, err);
+    }
+    if (status == TFM_STATUS_OK)
+        note(e->few, tries, *left == n);
+    return status;
 }
 
 /* Tries it in one launch; *left = the step from which on there is work to do. */
@@ -132,7 +163,6 @@ static enum tfm_status try_persistent(struct tfm__cl_exec *e, uint32_t *left, st
 {
     struct tfm__cl_device *d = e->device;
     struct tfm__cl_few *f = e->few;
-    const uint32_t n = e->program->phases.n;
     enum tfm_status status = TFM_STATUS_OK;
 
     if (e->profile) /* the times of phases are those of launches */
@@ -145,16 +175,13 @@ static enum tfm_status try_persistent(struct tfm__cl_exec *e, uint32_t *left, st
         return TFM_STATUS_OK;
     if (!d->few_proven) {
         status = tfm__cl_few_prove(e, err);
-        f->wait = d->few_proven ? 0 : WAIT_MOST;
+        if (!d->few_proven)
+            hold_back(f);
         if (status == TFM_STATUS_OK)
             status = tfm__cl_few_upload(e, err); /* a fresh barrier */
     }
-    if (status == TFM_STATUS_OK && d->few_proven) {
-        status = tfm__cl_few_persist(e, f->steps, n, d->few_parts, d->few_parts, d->few_polls, left,
-                                     err);
-        if (status == TFM_STATUS_OK)
-            note(f, *left < n);
-    }
+    if (status == TFM_STATUS_OK && d->few_proven)
+        status = persist(e, left, err);
     pthread_mutex_unlock(&in_flight);
     return status;
 }

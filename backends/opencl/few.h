@@ -15,11 +15,11 @@ struct tfm__cl_few {
 
 enum tfm_status tfm__cl_few_upload(const struct tfm__cl_exec *exec, struct tfm_error *err);
 
-/* Steps [0, n) of a table in one launch of `groups` parts, which wait as if they were `parts`; *left = the
+/* Steps [first, n) of a table in one launch of `groups` parts, which wait as if they were `parts`; *left = the
  * step that they came to. BACKEND: they left at different ones. */
-enum tfm_status tfm__cl_few_persist(const struct tfm__cl_exec *exec, cl_mem steps, uint32_t n,
-                                    uint32_t parts, uint32_t groups, uint32_t polls, uint32_t *left,
-                                    struct tfm_error *err);
+enum tfm_status tfm__cl_few_persist(const struct tfm__cl_exec *exec, cl_mem steps, uint32_t first,
+                                    uint32_t n, uint32_t parts, uint32_t groups, uint32_t polls,
+                                    uint32_t *left, struct tfm_error *err);
 
 /* Sets few_parts, few_polls and, if barriers are fast here, few_proven of the device. The caller holds the
  * lock of persistent kernels. */

@@ -44,7 +44,7 @@ static enum tfm_status time_barriers(struct tfm__cl_exec *e, uint32_t n, uint32_
     enum tfm_status status = tfm__cl_few_upload(e, err);
 
     if (status == TFM_STATUS_OK)
-        status = tfm__cl_few_persist(e, e->few->nothing, n, parts, groups, polls, &left, err);
+        status = tfm__cl_few_persist(e, e->few->nothing, 0, n, parts, groups, polls, &left, err);
     const double us = microseconds() - before;
     if (left == expected && us < *best)
         *best = us;

@@ -204,6 +204,8 @@ static enum tfm_status prepare(struct tfm__cl_device *d, struct tfm_error *err)
             return TFM_STATUS_OK;
         tell(d, own.text[0] ? own.text : "the tuned parameters compute wrong values");
         own.text[0] = 0;
+        if (d->kind != TFM_DEVICE_CPU) /* CLBlast cannot be told to take its own again */
+            (void)tfm__cl_gemm_set(d, safe);
     }
     if (d->kind == TFM_DEVICE_CPU && tfm__cl_gemm_set(d, cpu)) {
         if (tfm__cl_gemm_prove(d, &right, &own) == TFM_STATUS_OK && right)

@@ -45,7 +45,7 @@ static int measure(const struct tfm__cl_device *d, const struct tfm_node *node,
         return 0;
     const size_t cells =
         tfm__cl_input(node, 3) ? (size_t)node->inputs[3]->shape[1] : capacity->rows;
-    s->splits = (cells + TFM__CL_ATTENTION_SPLIT - 1) / TFM__CL_ATTENTION_SPLIT;
+    s->splits = (cells + d->settings.split - 1) / d->settings.split;
     if (tfm__mul_size(s->wide, 3 * TFM__CL_ATTENTION_QUERIES + 2 * TFM__CL_ATTENTION_KEYS,
                       &s->scratch) ||
         tfm__add_size(s->scratch, TFM__CL_ATTENTION_QUERIES * TFM__CL_ATTENTION_KEYS,
@@ -97,7 +97,7 @@ static enum tfm_status plan_group(struct tfm__cl_planner *p, const struct tfm__c
 
     launch.kernel.file = "gqa_attention_group.cl";
     launch.kernel.name = names[which];
-    return tfm__cl_plan_group(p, &launch, TFM__CL_ATTENTION_SPLIT, 1);
+    return tfm__cl_plan_group(p, &launch, p->device->settings.split, 1);
 }
 
 static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *node)
@@ -187,7 +187,7 @@ static enum tfm_status run(struct tfm__cl_exec *e, const struct tfm__cl_node *no
 {
     uint64_t work;
     const uint64_t cells = longest(rows, &work);
-    const int split = rows->n <= SPLIT_ROWS && cells > TFM__CL_ATTENTION_SPLIT;
+    const int split = rows->n <= SPLIT_ROWS && cells > e->device->settings.split;
     const int all = rows->n == 0;
     enum tfm_status status = TFM_STATUS_OK;
 

@@ -155,11 +155,12 @@ static int prove(struct tfm__cl_device *d, const struct way *way, struct tfm_err
 enum tfm_status tfm__cl_int8_open(struct tfm__cl_device *d, struct tfm_error *err)
 {
     const int asked = d->settings.act == TFM__CL_ACT_INT8;
+    const char *named = d->settings.act_tuned ? "tfm tune measured it" : "TFM_ACT says so";
     const char *why_f32 = "the device has no fast products of bytes";
     char text[96];
 
     if (d->settings.act == TFM__CL_ACT_F32) {
-        tfm__cl_choose(d, "activations", "f32", "TFM_ACT says so");
+        tfm__cl_choose(d, "activations", "f32", named);
         return TFM_STATUS_OK;
     }
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
@@ -171,13 +172,13 @@ enum tfm_status tfm__cl_int8_open(struct tfm__cl_device *d, struct tfm_error *er
             d->settings.int8 = ways[i].options;
             snprintf(text, sizeof text, "8 bits, by %s", ways[i].name);
             tfm__cl_choose(d, "activations", text,
-                           asked ? "TFM_ACT says so" : "the device is fast at it");
+                           asked ? named : "the device is fast at it");
             return TFM_STATUS_OK;
         }
         d->host->log(TFM_LOG_WARN, "opencl", why.text);
         why_f32 = "the fast products of bytes failed their proof";
     }
-    if (asked)
+    if (asked && !d->settings.act_tuned)
         return d->host->error(err, TFM_STATUS_UNSUPPORTED,
                               "opencl: TFM_ACT is int8, and %s multiplies bytes in no way that is "
                               "right; use TFM_ACT=f32",

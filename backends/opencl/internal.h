@@ -47,7 +47,6 @@ enum tfm_status tfm__cl_sources_gather(const struct tfm__cl_sources *sources, co
 enum {
     TFM__CL_ATTENTION_QUERIES = 48,
     TFM__CL_ATTENTION_KEYS = 64,
-    TFM__CL_ATTENTION_SPLIT = 256,
 };
 
 /* Values of k that kernels/linear_panels.cl unpacks at once; passed to it with -D. */
@@ -273,8 +272,8 @@ enum tfm_status tfm__cl_few_run(struct tfm__cl_exec *exec, const struct tfm_rows
                                 struct tfm_error *err);
 void tfm__cl_few_close(struct tfm__cl_exec *exec);
 
-/* For tests: before the barrier behind step number `step` - 1 (0 = never) part `part` polls `polls` times
- * before it arrives; in every run, of every exec. eager: a bail-out makes no run wait. */
+/* For tests: before the barrier behind step number `step` - 1 (0 = never, negative = each) part `part` polls
+ * `polls` times before it arrives; in every run, of every exec. eager: a bail-out makes no run wait. */
 struct tfm__cl_stall {
     atomic_int step, part, polls, eager;
 };

@@ -11,8 +11,8 @@
 /* Projections of one x in one phase. */
 enum { TOGETHER = 8 };
 
-/* Cells of an attention split; more when a cache is so long that there would be more splits than that. */
-enum { SPLIT = 64, SPLITS = 64, ROUND = 16 };
+/* Most splits of a cache: their cells grow when it is so long that there would be more. */
+enum { SPLITS = 64, ROUND = 16 };
 
 /* Multiply-adds of a phase from which on its parts may wait longer for each other. */
 enum { PATIENCE = 1 << 23 };
@@ -329,7 +329,7 @@ static void set_attention(struct tfm__cl_phaser *p, struct tfm_step *s, const st
 {
     const struct tfm_tensor *q = node->inputs[0], *cache = node->inputs[3];
     const uint32_t cells = (uint32_t)cache->shape[1];
-    const uint32_t most = (cells + SPLITS - 1) / SPLITS;
+    const uint32_t most = (cells + SPLITS - 1) / SPLITS, least = p->planner->device->settings.few;
 
     s->heads = (uint32_t)q->shape[1];
     s->kv_heads = (uint32_t)node->inputs[1]->shape[1];
@@ -338,7 +338,7 @@ static void set_attention(struct tfm__cl_phaser *p, struct tfm_step *s, const st
     s->cells = cells;
     s->scale =
         (float)(node->attrs.scale != 0 ? node->attrs.scale : 1.0 / sqrt((double)q->shape[2]));
-    s->cells_a_split = most <= SPLIT ? SPLIT : (most + ROUND - 1) / ROUND * ROUND;
+    s->cells_a_split = most <= least ? least : (most + ROUND - 1) / ROUND * ROUND;
     s->splits = (cells + s->cells_a_split - 1) / s->cells_a_split;
     s->patience = 1 + cells / 4096;
     p->x = larger(p->x, (size_t)s->cells_a_split * 3);

@@ -74,8 +74,8 @@ static enum tfm_status build(struct tfm__cl_device *d, const struct tfm__cl_kern
         return status;
     snprintf(options, sizeof options,
              "-cl-std=CL1.2 -cl-mad-enable -DTFM_ATTENTION_QUERIES=%d -DTFM_ATTENTION_KEYS=%d "
-             "-DTFM_ATTENTION_SPLIT=%d -DTFM_PANELS_DEPTH=%d%s%s",
-             TFM__CL_ATTENTION_QUERIES, TFM__CL_ATTENTION_KEYS, TFM__CL_ATTENTION_SPLIT,
+             "-DTFM_ATTENTION_SPLIT=%u -DTFM_PANELS_DEPTH=%d%s%s",
+             TFM__CL_ATTENTION_QUERIES, TFM__CL_ATTENTION_KEYS, d->settings.split,
              TFM__CL_PANELS_DEPTH, kernel->options ? " " : "",
              kernel->options ? kernel->options : "");
     const cl_program program =

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/opencl/internal.h"
+#include "backends/opencl/tune.h"
 
 enum { WORDS = 4 };
 
@@ -45,14 +45,13 @@ static enum tfm_status read_gemm(struct tfm__cl_device *d, struct tfm_error *err
 {
     static const struct choice choice = {"TFM_OPENCL_GEMM", {"auto", "own", "clblast", NULL}};
     size_t value;
+    int tuned = 0;
     const enum tfm_status status = choose(d->host, &choice, &value, err);
 
     if (status != TFM_STATUS_OK)
         return status;
-    const int tuned = value == GEMM_AUTO && d->tuned.has_gemm;
-    const int own = value == GEMM_OWN ||
-                    (value == GEMM_AUTO &&
-                     (tuned ? d->tuned.gemm == TFM__CL_GEMM_OWN : d->kind == TFM_DEVICE_CPU));
+    const uint32_t wanted = tfm__cl_tuned(d, TFM__CL_TUNE_GEMM, &tuned);
+    const int own = value == GEMM_OWN || (value == GEMM_AUTO && wanted == TFM__CL_GEMM_OWN);
     d->settings.gemm = own ? TFM__CL_GEMM_OWN : TFM__CL_GEMM_CLBLAST;
     tfm__cl_choose(d, "GEMM of many rows", own ? "our own kernel" : "CLBlast",
                    value != GEMM_AUTO ? "TFM_OPENCL_GEMM says so"
@@ -90,23 +89,27 @@ static enum tfm_status read_shape(struct tfm__cl_device *d, struct tfm_error *er
 {
     static const struct choice choice = {"TFM_OPENCL_SHAPE", {"auto", "wide", "group", NULL}};
     size_t value, cap = 0;
+    int tuned = 0;
     char group[48];
     enum tfm_status status = choose(d->host, &choice, &value, err);
 
     if (status == TFM_STATUS_OK)
         status = read_number(d->host, "TFM_OPENCL_MAX_GROUP", &cap, err);
+    const uint32_t most = tfm__cl_tuned(d, TFM__CL_TUNE_GROUP, NULL);
     if (status == TFM_STATUS_OK)
-        status = tfm__cl_group_limit(d, cap, err);
+        status = tfm__cl_group_limit(d, cap && cap < most ? cap : most, err);
     if (status != TFM_STATUS_OK)
         return status;
     const int large = d->settings.group >= TFM__CL_GROUP_LEAST;
+    const uint32_t wanted = tfm__cl_tuned(d, TFM__CL_TUNE_SHAPE, &tuned);
     const int grouped =
-        large && (value == SHAPE_GROUP || (value == SHAPE_AUTO && d->kind != TFM_DEVICE_CPU));
+        large && (value == SHAPE_GROUP || (value == SHAPE_AUTO && wanted == TFM__CL_GROUP));
     d->settings.shape = grouped ? TFM__CL_GROUP : TFM__CL_WIDE;
     snprintf(group, sizeof group, "group, up to %u work-items", d->settings.group);
     tfm__cl_choose(d, "shape of the kernels", grouped ? group : "wide",
                    !large                ? "groups here are too small to share work"
                    : value != SHAPE_AUTO ? "TFM_OPENCL_SHAPE says so"
+                   : tuned               ? "tfm tune measured it"
                    : grouped             ? "the device is not a CPU"
                                          : "the device is a CPU");
     return TFM_STATUS_OK;
@@ -133,9 +136,15 @@ static enum tfm_status read_act(struct tfm__cl_device *d, struct tfm_error *err)
     size_t value;
     const enum tfm_status status = choose(d->host, &choice, &value, err);
 
-    if (status == TFM_STATUS_OK)
-        d->settings.act = acts[value];
-    return status;
+    if (status != TFM_STATUS_OK)
+        return status;
+    int tuned;
+    const uint32_t wanted = tfm__cl_tuned(d, TFM__CL_TUNE_ACT, &tuned);
+    d->settings.act_tuned = acts[value] == TFM__CL_ACT_AUTO && tuned;
+    d->settings.act = !d->settings.act_tuned ? acts[value]
+                      : wanted               ? TFM__CL_ACT_INT8
+                                             : TFM__CL_ACT_F32;
+    return TFM_STATUS_OK;
 }
 
 /* ---- persistent kernels ---- */
@@ -161,22 +170,62 @@ static enum tfm_status read_persistent(struct tfm__cl_device *d, struct tfm_erro
                               "opencl: TFM_OPENCL_PERSISTENT is 'on', but the group shape has no "
                               "persistent kernel; use auto or off, or TFM_OPENCL_SHAPE=wide");
     const int cpu = d->kind == TFM_DEVICE_CPU && d->settings.shape == TFM__CL_WIDE;
-    tfm__cl_choose(d, "persistent kernel", value || !cpu ? value == 1 ? "on" : "off" : "if it can",
-                   value  ? "TFM_OPENCL_PERSISTENT says so"
-                   : !cpu ? "only a CPU in the wide shape has one"
-                          : "a model that is opened has to show that barriers are fast");
+    const int tuned = !value && cpu && tfm__cl_tuned(d, TFM__CL_TUNE_PERSISTENT, NULL) == 1;
+    if (tuned)
+        d->settings.persistent = TFM__CL_PERSISTENT_OFF;
+    tfm__cl_choose(d, "persistent kernel",
+                   value || tuned || !cpu ? value == 1 ? "on" : "off" : "if it can",
+                   value   ? "TFM_OPENCL_PERSISTENT says so"
+                   : tuned ? "tfm tune measured it"
+                   : !cpu  ? "only a CPU in the wide shape has one"
+                           : "a model that is opened has to show that barriers are fast");
     return TFM_STATUS_OK;
+}
+
+/* What no variable says. Work-groups a unit change no result; the cells of a split do, in the last bits. */
+static void read_rest(struct tfm__cl_device *d)
+{
+    char text[64];
+    int parts, split, few;
+
+    d->parts = d->units * tfm__cl_tuned(d, TFM__CL_TUNE_PARTS, &parts);
+    d->settings.split = tfm__cl_tuned(d, TFM__CL_TUNE_SPLIT, &split);
+    d->settings.few = tfm__cl_tuned(d, TFM__CL_TUNE_FEW, &few);
+    if (parts) {
+        snprintf(text, sizeof text, "%u", d->parts);
+        tfm__cl_choose(d, "parts of a launch", text, "tfm tune measured it");
+    }
+    if (split || few) {
+        snprintf(text, sizeof text, "%u cells, %u of few rows", d->settings.split, d->settings.few);
+        tfm__cl_choose(d, "splits of a context", text, "tfm tune measured it");
+    }
+}
+
+/* ---- threads ---- */
+
+static enum tfm_status read_pin(struct tfm__cl_device *d, struct tfm_error *err)
+{
+    static const struct choice choice = {"TFM_OPENCL_PIN", {"auto", "off", NULL}};
+    size_t value;
+    const enum tfm_status status = choose(d->host, &choice, &value, err);
+
+    if (status == TFM_STATUS_OK)
+        d->settings.pin = value == 0;
+    return status;
 }
 
 enum tfm_status tfm__cl_settings_read(struct tfm__cl_device *d, struct tfm_error *err)
 {
     enum tfm_status status = read_gemm(d, err);
 
+    read_rest(d);
     if (status == TFM_STATUS_OK)
         status = read_act(d, err);
     if (status == TFM_STATUS_OK)
         status = read_shape(d, err);
     if (status == TFM_STATUS_OK)
         status = read_max_alloc(d, err);
+    if (status == TFM_STATUS_OK)
+        status = read_pin(d, err);
     return status == TFM_STATUS_OK ? read_persistent(d, err) : status;
 }

@@ -8,39 +8,21 @@
 
 #include "backends/opencl/tune.h"
 
-enum { PATH_BYTES = 1024, HEAD_BYTES = 512, LINES_BYTES = 512, FILE_BYTES = 16384, MOST = 1024 };
+enum { FILE_BYTES = 16384, MOST = 1024 };
 
-#define VARIABLE "TFM_OPENCL_TUNE"
-#define VERSION  "1"
+#define VERSION "1"
 
-/* Sets of CLBlast's Xgemm parameters, in the order of tfm__cl_gemm_names: local memory and groups are for
- * GPUs, on CPUs they only cost. Which of them compute right values is for the device to show. */
-static const struct {
-    int for_cpu;
-    const char *name;
-    size_t values[TFM__CL_GEMM_PARAMETERS];
-} sets[] = {
-    /* GEMMK KREG KWG KWI MDIMA MDIMC MWG NDIMB NDIMC NWG SA SB STRM STRN VWM VWN */
-    {1, "CLBlast, 16 x 16, vectors of 8", {0, 1, 16, 2, 1, 1, 16, 1, 1, 16, 0, 0, 0, 0, 8, 8}},
-    {1, "CLBlast, 32 x 16, vectors of 8", {0, 1, 16, 2, 1, 1, 32, 1, 1, 16, 0, 0, 0, 0, 8, 8}},
-    {1, "CLBlast, 16 x 8, vectors of 8", {0, 1, 16, 2, 1, 1, 16, 1, 1, 8, 0, 0, 0, 0, 8, 8}},
-    {0, "CLBlast, 32 x 32", {0, 1, 16, 2, 8, 8, 32, 8, 8, 32, 0, 0, 0, 0, 1, 1}},
-    {0, "CLBlast, 32 x 64, local memory", {0, 1, 16, 2, 8, 8, 32, 8, 8, 64, 1, 1, 0, 0, 1, 1}},
-    {0, "CLBlast, 64 x 64, vectors of 2", {0, 1, 32, 2, 8, 8, 64, 8, 8, 64, 1, 1, 0, 0, 2, 2}},
-    {0, "CLBlast, 64 x 64, vectors of 4", {0, 1, 32, 2, 16, 16, 64, 16, 16, 64, 1, 1, 0, 0, 4, 4}},
-    {0,
-     "CLBlast, 128 x 128, vectors of 4",
-     {0, 1, 16, 2, 16, 16, 128, 16, 16, 128, 1, 1, 0, 1, 4, 4}},
-};
-enum { SETS = sizeof sets / sizeof *sets, CANDIDATES = SETS + 2 };
-
-struct tfm__cl_tune_table {
-    struct tfm_tune table;
-    struct tfm_tune_candidate candidates[CANDIDATES];
-    char path[PATH_BYTES], head[HEAD_BYTES], lines[SETS][LINES_BYTES];
+static const struct key {
+    const char *name, *words[2];
+    uint32_t least, most, step;
+} keys[TFM__CL_TUNE_KEYS] = {
+#define TFM_TUNE_KEY(ID, name, first, second, least, most, step) \
+    [TFM__CL_TUNE_##ID] = {name, {first, second}, least, most, step},
+#include "backends/opencl/tune_keys.def"
+#undef TFM_TUNE_KEY
 };
 
-/* ---- where it lies and what there is ---- */
+/* ---- where it lies ---- */
 
 static void name_part(char *to, size_t size, const char *text)
 {
@@ -57,7 +39,7 @@ static void name_part(char *to, size_t size, const char *text)
     to[at] = 0;
 }
 
-static void find_path(const struct tfm__cl_device *d, char path[PATH_BYTES])
+static void find_path(const struct tfm__cl_device *d, char path[TFM__CL_TUNE_PATH])
 {
     const char *data = secure_getenv("XDG_DATA_HOME"), *home = secure_getenv("HOME");
     char file[320] = "opencl-";
@@ -68,46 +50,20 @@ static void find_path(const struct tfm__cl_device *d, char path[PATH_BYTES])
     name_part(file, 300, d->driver);
     path[0] = 0;
     if (data && data[0] == '/')
-        n = snprintf(path, PATH_BYTES, "%s/tfm/tune/%s.conf", data, file);
+        n = snprintf(path, TFM__CL_TUNE_PATH, "%s/tfm/tune/%s.conf", data, file);
     else if (home && home[0] == '/')
-        n = snprintf(path, PATH_BYTES, "%s/.local/share/tfm/tune/%s.conf", home, file);
-    if (n < 0 || n >= PATH_BYTES)
+        n = snprintf(path, TFM__CL_TUNE_PATH, "%s/.local/share/tfm/tune/%s.conf", home, file);
+    if (n < 0 || n >= TFM__CL_TUNE_PATH)
         path[0] = 0;
 }
 
-static void fill_table(const struct tfm__cl_device *d, struct tfm__cl_tune_table *t)
+uint32_t tfm__cl_tuned(const struct tfm__cl_device *d, enum tfm__cl_tune_key key, int *file)
 {
-    const char *gemm = secure_getenv("TFM_OPENCL_GEMM");
+    const int has = d->tuned.has >> key & 1;
 
-    find_path(d, t->path);
-    snprintf(t->head, sizeof t->head, "version = " VERSION "\ndevice = %s\ndriver = %s\n", d->name,
-             d->driver);
-    t->candidates[0] = (struct tfm_tune_candidate){"as shipped", ""};
-    t->candidates[1] = (struct tfm_tune_candidate){"our own kernel", "gemm = own\n"};
-    uint32_t count = 2;
-    for (size_t i = 0; i < SETS; i++) {
-        if (sets[i].for_cpu != (d->kind == TFM_DEVICE_CPU))
-            continue;
-        int n = snprintf(t->lines[i], LINES_BYTES, "gemm = clblast\n");
-        for (size_t k = 0; k < TFM__CL_GEMM_PARAMETERS; k++)
-            n += snprintf(t->lines[i] + n, LINES_BYTES - (size_t)n, "xgemm.%s = %zu\n",
-                          tfm__cl_gemm_names[k], sets[i].values[k]);
-        t->candidates[count++] = (struct tfm_tune_candidate){sets[i].name, t->lines[i]};
-    }
-    t->table = (struct tfm_tune){
-        .struct_size = sizeof t->table,
-        .variable = VARIABLE,
-        .forced = gemm && gemm[0] && strcmp(gemm, "auto") != 0 ? "TFM_OPENCL_GEMM" : NULL,
-        .path = t->path,
-        .head = t->head,
-        .candidates = t->candidates,
-        .n = count,
-    };
-}
-
-const struct tfm_tune *tfm__cl_tune(const struct tfm__cl_device *device)
-{
-    return &device->tune->table;
+    if (file)
+        *file = has;
+    return has ? d->tuned.values[key] : d->shipped.values[key];
 }
 
 /* ---- reading ---- */
@@ -146,6 +102,41 @@ static int read_parameter(struct reading *r, const char *name, const char *value
     return refuse(r, "CLBlast's Xgemm has no parameter", name);
 }
 
+static int refuse_value(struct reading *r, const struct key *key, const char *value)
+{
+    if (key->words[0][0])
+        snprintf(r->why, sizeof r->why, "%s is %s or %s, not '%.60s'", key->name, key->words[0],
+                 key->words[1], value);
+    else
+        snprintf(r->why, sizeof r->why, "%s is a multiple of %u from %u to %u, not '%.60s'",
+                 key->name, key->step, key->least, key->most, value);
+    return 0;
+}
+
+static int read_value(struct reading *r, uint32_t k, const char *value)
+{
+    const struct key *key = &keys[k];
+    unsigned long number = 0;
+    char *end;
+
+    if (r->tuned.has >> k & 1)
+        return refuse(r, "twice the key", key->name);
+    if (key->words[0][0]) {
+        while (number < 2 && strcmp(value, key->words[number]) != 0)
+            number++;
+    } else {
+        number = strtoul(value, &end, 10);
+        if (value[0] < '0' || value[0] > '9' || *end || number < key->least ||
+            number % key->step != 0)
+            return refuse_value(r, key, value);
+    }
+    if (number > key->most)
+        return refuse_value(r, key, value);
+    r->tuned.values[k] = (uint32_t)number;
+    r->tuned.has |= 1u << k;
+    return 1;
+}
+
 static int read_pair(struct reading *r, const char *key, const char *value)
 {
     if (strcmp(key, "version") == 0) {
@@ -160,14 +151,9 @@ static int read_pair(struct reading *r, const char *key, const char *value)
         r->is_driver = strcmp(value, r->device->driver) == 0;
         return r->is_driver ? 1 : refuse(r, "it is of the driver", value);
     }
-    if (strcmp(key, "gemm") == 0) {
-        const int own = strcmp(value, "own") == 0;
-        if (!own && strcmp(value, "clblast") != 0)
-            return refuse(r, "gemm is own or clblast, not", value);
-        r->tuned.gemm = own ? TFM__CL_GEMM_OWN : TFM__CL_GEMM_CLBLAST;
-        r->tuned.has_gemm = 1;
-        return 1;
-    }
+    for (uint32_t k = 0; k < TFM__CL_TUNE_KEYS; k++)
+        if (strcmp(key, keys[k].name) == 0)
+            return read_value(r, k, value);
     if (strncmp(key, "xgemm.", 6) == 0)
         return read_parameter(r, key + 6, value);
     return refuse(r, "there is no key", key);
@@ -204,6 +190,13 @@ static int read_lines(struct reading *r, char *text)
             return 0;
         line = end ? end + 1 : NULL;
     }
+    return 1;
+}
+
+static int read_text(struct reading *r, char *text)
+{
+    if (!read_lines(r, text))
+        return 0;
     if (!r->version || !r->is_device || !r->is_driver)
         return refuse(r, "it does not say for what it is:", "version, device, driver");
     if (r->parameters && r->parameters != (1u << TFM__CL_GEMM_PARAMETERS) - 1)
@@ -214,7 +207,7 @@ static int read_lines(struct reading *r, char *text)
 
 static void ignore(const struct tfm__cl_device *d, const char *path, const char *why)
 {
-    char text[PATH_BYTES + 256];
+    char text[TFM__CL_TUNE_PATH + 256];
 
     snprintf(text, sizeof text, "the tune file %s is ignored: %s; tfm tune makes a new one", path,
              why);
@@ -238,21 +231,40 @@ static void read_file(struct tfm__cl_device *d, const char *path, int named)
     text[n < FILE_BYTES ? n : FILE_BYTES] = 0;
     if (failed || n > FILE_BYTES || memchr(text, 0, n))
         ignore(d, path, failed ? "it cannot be read" : "it is no text of at most 16 KiB");
-    else if (!read_lines(&r, text))
+    else if (!read_text(&r, text))
         ignore(d, path, r.why);
     else
         d->tuned = r.tuned;
 }
 
+/* What is shipped is written in the same words. */
+static void take_shipped(struct tfm__cl_device *d)
+{
+    struct reading r = {.device = d};
+    char text[TFM__CL_TUNE_LINES], why[96];
+    const char *name, *lines = tfm__cl_tune_shipped(d, &name);
+
+    snprintf(text, sizeof text, "%s", lines);
+    if (read_lines(&r, text))
+        d->shipped = r.tuned;
+    snprintf(why, sizeof why, "the device is %s",
+             d->kind == TFM_DEVICE_CPU ? "a CPU" : "not a CPU");
+    tfm__cl_choose(d, "defaults", name, why);
+}
+
 enum tfm_status tfm__cl_tune_open(struct tfm__cl_device *d, struct tfm_error *err)
 {
-    const char *named = secure_getenv(VARIABLE);
+    const char *named = secure_getenv(TFM__CL_TUNE_VARIABLE);
 
     d->tune = d->host->alloc(sizeof *d->tune);
     if (!d->tune)
         return d->host->error(err, TFM_STATUS_NOMEM, "opencl: out of memory for the tune table");
     memset(d->tune, 0, sizeof *d->tune);
-    fill_table(d, d->tune);
+    find_path(d, d->tune->path);
+    snprintf(d->tune->head, sizeof d->tune->head,
+             "version = " VERSION "\ndevice = %s\ndriver = %s\n", d->name, d->driver);
+    tfm__cl_tune_fill(d, d->tune);
+    take_shipped(d);
     if (named && *named) {
         if (strcmp(named, "off") != 0)
             read_file(d, named, 1);
