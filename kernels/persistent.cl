@@ -22,8 +22,8 @@
 #ifndef TFM_EMBEDDING_CL
 #include "embedding.cl"
 #endif
-#ifndef TFM_ATTENTION_FEW_CL
-#include "gqa_attention_few.cl"
+#ifndef TFM_ATTENTION_FEW_MERGE_CL
+#include "gqa_attention_few_merge.cl"
 #endif
 #ifndef TFM_RMS_NORM_CL
 #include "rms_norm.cl"

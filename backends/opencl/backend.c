@@ -118,6 +118,12 @@ static int32_t supports(void *device, const struct tfm_node *node,
         if (!tensor_fits(node->outputs[i], reason, size))
             return 0;
     }
+    for (uint32_t i = 0; i < node->n_inputs; i++) {
+        if (node->inputs[i] && (op->panels & ~op->trains) >> i & 1 &&
+            tfm__cl_is_trainable(d, node->inputs[i]))
+            return tfm__cl_refuse(reason, size, "no kernel takes '%s' while it is trained",
+                                  node->inputs[i]->name ? node->inputs[i]->name : "");
+    }
     return op->supports(d, node, capacity, reason, size);
 }
 
@@ -157,6 +163,8 @@ static const void *extension(void *device, const char *name)
         return device ? tfm__cl_tune(device) : NULL;
     if (strcmp(name, TFM_PROFILE_EXTENSION) == 0)
         return &tfm__cl_profile_table;
+    if (strcmp(name, TFM_NOTES_EXTENSION) == 0)
+        return &tfm__cl_notes;
     if (strcmp(name, TFM_DOCTOR) == 0)
         return &tfm__cl_doctor;
     if (strcmp(name, TFM_OPENCL_INTEROP) == 0)

@@ -15,7 +15,7 @@ struct tfm_opencl_counters {
     uint64_t (*sgemm_calls)(void);      /* calls of CLBlast's SGEMM by runs */
     uint64_t (*kernel_launches)(void);  /* launches of our own kernels by runs */
     uint64_t (*persistent_runs)(void);  /* runs tried as one launch */
-    uint64_t (*persistent_bails)(void); /* ... whose parts left before the end */
+    uint64_t (*persistent_bails)(void); /* launches of those whose parts left before the end */
 };
 
 #endif

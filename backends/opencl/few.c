@@ -130,8 +130,8 @@ static void hold_back(struct tfm__cl_few *f)
 static void note(struct tfm__cl_few *f, int tries, int ended)
 {
     atomic_fetch_add_explicit(&tfm__cl_persistent_runs, 1, memory_order_relaxed);
-    if (tries > 1 || !ended)
-        atomic_fetch_add_explicit(&tfm__cl_persistent_bails, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&tfm__cl_persistent_bails, (uint64_t)(tries - ended),
+                              memory_order_relaxed);
     if (!ended)
         hold_back(f);
     else if (tries == 1)

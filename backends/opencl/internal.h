@@ -190,6 +190,9 @@ enum tfm_status tfm__cl_compile(void *device, struct tfm_weights *weights,
                                 struct tfm_error *err);
 void tfm__cl_release(void *device, struct tfm_program *program);
 
+/* What the extension TFM_NOTES_EXTENSION returns. */
+extern const struct tfm_notes tfm__cl_notes;
+
 /* For the ops. */
 struct tfm__cl_operand tfm__cl_operand_of(const struct tfm__cl_planner *planner,
                                           const struct tfm_tensor *tensor, enum tfm__cl_form form);
@@ -200,7 +203,7 @@ enum tfm_status tfm__cl_plan_launch(struct tfm__cl_planner *planner,
 void tfm__cl_plan_workspace(struct tfm__cl_planner *planner, size_t bytes);
 /* The phases of the program, whose launches are planned. NOMEM only; without phases there is a reason. */
 enum tfm_status tfm__cl_phases_make(struct tfm__cl_planner *planner, struct tfm__cl_phases *phases);
-/* A step with op and rows of the node's output filled in. */
+/* A step with op and rows of the node's first output, or without one of its first activation, filled in. */
 struct tfm_step tfm__cl_step(const struct tfm_node *node);
 
 /* ---- TFM_PROFILE (profile.c) ---------------------------------------------------------------------- */
@@ -346,6 +349,26 @@ enum tfm_status tfm__cl_linear_gemm_plan(struct tfm__cl_planner *planner,
 enum tfm_status tfm__cl_linear_gemm_run(struct tfm__cl_exec *exec, const struct tfm__cl_node *node,
                                         uint32_t first, uint32_t rows, struct tfm_error *err);
 
+/* ---- row-major products (matrix.c) ------------------------------------------------------------------- */
+
+/* Kernels of the two shapes. */
+struct tfm__cl_matrix {
+    const char *wide, *group;
+};
+
+/* fits: 1 if as many vectors as `vectors` has can be counted, and the tiles allocated; else 0 with the reason.
+ * plan: adds the workspace as last operand, and appends the launch; k: extent that is summed over. */
+int tfm__cl_matrix_fits(const struct tfm__cl_device *device, const struct tfm_tensor *vectors,
+                        const struct tfm_capacity *capacity, char *reason, size_t size);
+enum tfm_status tfm__cl_matrix_plan(struct tfm__cl_planner *planner, struct tfm__cl_launch *launch,
+                                    const struct tfm__cl_matrix *names, size_t k);
+
+/* linear with a trainable weight (linear_rows.c). */
+int tfm__cl_linear_rows_supports(const struct tfm__cl_device *device, const struct tfm_node *node,
+                                 const struct tfm_capacity *capacity, char *reason, size_t size);
+enum tfm_status tfm__cl_linear_rows_plan(struct tfm__cl_planner *planner,
+                                         const struct tfm_node *node);
+
 /* ---- ops (<stem>.c) -------------------------------------------------------------------------------- */
 
 struct tfm__cl_op {
@@ -359,7 +382,10 @@ struct tfm__cl_op {
     enum tfm_status (*run)(struct tfm__cl_exec *exec, const struct tfm__cl_node *node,
                            const struct tfm_rows *rows, struct tfm_error *err);
     uint32_t panels; /* bit i: input i is wanted in panels, not raw */
-    int alone;       /* 1 = its kernels are in programs of their own */
+    uint32_t
+        trains; /* bit i: ... and if it is trainable, as it lies in memory: row-major; one that is
+                      * wanted raw always may be trainable */
+    int alone;  /* 1 = its kernels are in programs of their own */
 };
 
 /* Without holes: an op of ops.def that has no file here does not link. One that has no kernel yet is
@@ -378,6 +404,14 @@ int tfm__cl_refuse(char *reason, size_t size, const char *format, ...) TFM_PRINT
 static inline const struct tfm_tensor *tfm__cl_input(const struct tfm_node *node, uint32_t i)
 {
     return i < node->n_inputs ? node->inputs[i] : NULL;
+}
+
+/* 1 if a parameter is trainable: its values lie in memory of the exec. A library of ABI minor 1 has no such
+ * thing, nor room for the answer. */
+static inline int tfm__cl_is_trainable(const struct tfm__cl_device *device,
+                                       const struct tfm_tensor *tensor)
+{
+    return device->host->abi_minor >= 2 && tensor->is_trainable;
 }
 
 /* 1 if `tensor` is F32, F16 or BF16; else 0 with the reason. */

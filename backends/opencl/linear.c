@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * linear: for few rows the matrix-vector kernel of the weight's type (kernels/linear.cl), for many our own
  * matrix product (kernels/linear_panels.cl), CLBlast's (linear_gemm.c), or integers for both (linear_int8.c), as
- * the device's settings say. Our own are kernels/linear_group.cl and linear_group_tile.cl in the group shape. */
+ * the device's settings say; with a trainable weight linear_rows.c. Our own are kernels/linear_group.cl and
+ * linear_group_tile.cl in the group shape. */
 #include "backends/opencl/internal.h"
 #include "lib/core/checked.h"
 
@@ -99,6 +100,10 @@ static int supports(const struct tfm__cl_device *d, const struct tfm_node *node,
         return tfm__cl_refuse(reason, size, "x must be f32");
     if (!tfm__cl_vectors_fit(x, capacity, reason, size))
         return 0;
+    if (bias && !tfm__cl_is_activation(d, bias, reason, size))
+        return 0;
+    if (tfm__cl_is_trainable(d, weight))
+        return tfm__cl_linear_rows_supports(d, node, capacity, reason, size);
     if (tfm__cl_panel_bytes(weight->dtype, (size_t)weight->shape[1]) == 0)
         return tfm__cl_refuse(reason, size, "no kernel for a weight of %s with rows of %lld",
                               info ? info->name : "?", (long long)weight->shape[1]);
@@ -106,7 +111,7 @@ static int supports(const struct tfm__cl_device *d, const struct tfm_node *node,
         return tfm__cl_refuse(reason, size,
                               "%u rows of %lld need more workspace than a buffer holds",
                               capacity_rows(node, capacity), (long long)weight->shape[1]);
-    return !bias || tfm__cl_is_activation(d, bias, reason, size);
+    return 1;
 }
 
 /* The launches for many rows; `vector` is the one for few. */
@@ -118,9 +123,11 @@ static enum tfm_status plan_many(struct tfm__cl_planner *p, const struct tfm_nod
     struct tfm__cl_node *made = &p->program->nodes[p->program->n_nodes];
 
     /* what the node before has left serves this one only if it went the same way */
-    if (made->turned &&
-        way_of(p->device, p->segment->nodes[p->program->n_nodes - 1]->inputs[1]->dtype) != way)
-        made->turned = 0;
+    if (made->turned) {
+        const struct tfm_tensor *before = p->segment->nodes[p->program->n_nodes - 1]->inputs[1];
+        made->turned =
+            way_of(p->device, before->dtype) == way && !tfm__cl_is_trainable(p->device, before);
+    }
     if (way == INT8)
         return tfm__cl_linear_int8_plan(p, l, vector);
     if (way == CLBLAST)
@@ -136,6 +143,8 @@ static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *no
     struct tfm__cl_linear l;
     struct scratch s;
 
+    if (tfm__cl_is_trainable(p->device, node->inputs[1]))
+        return tfm__cl_linear_rows_plan(p, node);
     if (!measure(p->device, node, p->capacity, &l, &s))
         return p->device->host->error(p->err, TFM_STATUS_UNSUPPORTED,
                                       "opencl: linear: the workspace is too large");
@@ -170,6 +179,8 @@ static enum tfm_status run(struct tfm__cl_exec *e, const struct tfm__cl_node *no
         way_of(e->device, (enum tfm_dtype)e->program->launches[node->first].operands[1].type);
     enum tfm_status status = TFM_STATUS_OK;
 
+    if (tfm__cl_is_trainable(e->device, node->node->inputs[1]))
+        return tfm__cl_launch(e, node->first, n ? n / step->vectors : 0, err);
     if (n >= many_rows(way)) {
         const uint32_t first = node->first + MANY;
         return way == INT8  ? tfm__cl_linear_int8_run(e, node, first, n, err)
@@ -182,5 +193,9 @@ static enum tfm_status run(struct tfm__cl_exec *e, const struct tfm__cl_node *no
     return status;
 }
 
-const struct tfm__cl_op tfm__cl_op_linear = {
-    .supports = supports, .plan = plan, .run = run, .panels = 1u << 1, .alone = 1};
+const struct tfm__cl_op tfm__cl_op_linear = {.supports = supports,
+                                             .plan = plan,
+                                             .run = run,
+                                             .panels = 1u << 1,
+                                             .trains = 1u << 1,
+                                             .alone = 1};

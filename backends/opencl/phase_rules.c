@@ -12,7 +12,7 @@
 enum { TOGETHER = 8 };
 
 /* Most splits of a cache: their cells grow when it is so long that there would be more. */
-enum { SPLITS = 64, ROUND = 16 };
+enum { SPLITS = 32, ROUND = 16 };
 
 /* Multiply-adds of a phase from which on its parts may wait longer for each other. */
 enum { PATIENCE = 1 << 23 };

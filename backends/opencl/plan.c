@@ -11,10 +11,11 @@ static enum tfm_status no_memory(const struct tfm_host *host, struct tfm_error *
     return host->error(err, TFM_STATUS_NOMEM, "opencl: out of memory for a program");
 }
 
-static int is_constant(const struct tfm_tensor *tensor)
+static int is_constant(const struct tfm__cl_device *d, const struct tfm_tensor *tensor)
 {
     const struct tfm_tensor *root = tensor->view_of ? tensor->view_of : tensor;
-    return root->kind == TFM_TENSOR_PARAMETER || root->kind == TFM_TENSOR_BUFFER;
+    return (root->kind == TFM_TENSOR_PARAMETER || root->kind == TFM_TENSOR_BUFFER) &&
+           !tfm__cl_is_trainable(d, root);
 }
 
 /* ---- for the ops ---- */
@@ -27,7 +28,7 @@ struct tfm__cl_operand tfm__cl_operand_of(const struct tfm__cl_planner *planner,
     if (!tensor)
         return o;
     o.type = (uint32_t)tensor->dtype;
-    if (is_constant(tensor)) {
+    if (is_constant(planner->device, tensor)) {
         const struct tfm_memory memory = tfm__cl_pool_find(planner->pool, tensor, form);
         o.place = TFM__CL_POOL;
         o.pool = memory.buffer;
@@ -45,13 +46,24 @@ struct tfm__cl_operand tfm__cl_operand_workspace(size_t offset)
         .place = TFM__CL_WORKSPACE, .type = TFM_STEP_F32, .offset = offset};
 }
 
+/* Of what a node's rows are: those of its first output, else of its first input that has any. */
+static enum tfm_extent extent_of(const struct tfm_node *node)
+{
+    if (node->n_outputs)
+        return node->outputs[0]->extent;
+    for (uint32_t i = 0; i < node->n_inputs; i++) {
+        if (node->inputs[i] && node->inputs[i]->extent != TFM_EXTENT_FIXED)
+            return node->inputs[i]->extent;
+    }
+    return TFM_EXTENT_FIXED;
+}
+
 struct tfm_step tfm__cl_step(const struct tfm_node *node)
 {
     return (struct tfm_step){
         .op = (uint32_t)node->op,
         .vectors = 1,
-        .rows =
-            node->outputs[0]->extent == TFM_EXTENT_OUT_ROWS ? TFM_STEP_OUT_ROWS : TFM_STEP_ALL_ROWS,
+        .rows = extent_of(node) == TFM_EXTENT_OUT_ROWS ? TFM_STEP_OUT_ROWS : TFM_STEP_ALL_ROWS,
     };
 }
 
@@ -100,7 +112,7 @@ static enum tfm_status take_weights(struct tfm__cl_device *d, struct tfm_weights
         const struct tfm_node *node = segment->nodes[i];
         const uint32_t panels = tfm__cl_op(node->op)->panels;
         for (uint32_t k = 0; k < node->n_inputs; k++) {
-            if (node->inputs[k] && is_constant(node->inputs[k]))
+            if (node->inputs[k] && is_constant(d, node->inputs[k]))
                 needs[n++] = (struct tfm__cl_need){node->inputs[k],
                                                    panels >> k & 1 ? TFM__CL_PANELS : TFM__CL_RAW};
         }
@@ -142,27 +154,63 @@ static enum tfm_status plan_nodes(struct tfm__cl_planner *planner)
     return TFM_STATUS_OK;
 }
 
+/* Weights that are trained lie otherwise than phases read them. */
+static int trains(const struct tfm__cl_device *d, const struct tfm_segment *segment)
+{
+    for (uint32_t i = 0; i < segment->n_tensors; i++) {
+        if (tfm__cl_is_trainable(d, segment->tensors[i]))
+            return 1;
+    }
+    return 0;
+}
+
+/* How runs of few rows go. */
+static void tell_phases(const struct tfm__cl_program *program,
+                        void (*line)(void *context, const char *text), void *context)
+{
+    const struct tfm__cl_phases *phases = &program->phases;
+    char text[320];
+
+    if (phases->n)
+        snprintf(text, sizeof text, "runs of up to %d rows: %u phases instead of %u launches",
+                 TFM__CL_FEW_ROWS, phases->count, program->n_launches);
+    else
+        snprintf(text, sizeof text, "runs of few rows: launches, no phases: %s", phases->reason);
+    line(context, text);
+}
+
+static void tell(void *device, const struct tfm_program *program,
+                 void (*line)(void *context, const char *text), void *context)
+{
+    (void)device;
+    tell_phases(program->impl, line, context);
+}
+
+const struct tfm_notes tfm__cl_notes = {.struct_size = sizeof tfm__cl_notes, .tell = tell};
+
+static void log_line(void *context, const char *text)
+{
+    const struct tfm_host *const *host = context;
+    (*host)->log(TFM_LOG_INFO, "opencl", text);
+}
+
 /* Few rows on a processor: phases. */
 static enum tfm_status plan_phases(struct tfm__cl_planner *planner)
 {
     struct tfm__cl_phases *phases = &planner->program->phases;
-    const struct tfm_host *host = planner->device->host;
-    char text[320];
+    enum tfm_status status = TFM_STATUS_OK;
 
     if (planner->device->kind != TFM_DEVICE_CPU || planner->device->settings.shape != TFM__CL_WIDE)
-        return TFM_STATUS_OK;
-    const enum tfm_status status = tfm__cl_phases_make(planner, phases);
-    if (status != TFM_STATUS_OK)
-        return status;
-    if (phases->n) {
+        snprintf(phases->reason, sizeof phases->reason, "only CPUs in the wide shape have them");
+    else if (trains(planner->device, planner->segment))
+        snprintf(phases->reason, sizeof phases->reason, "parameters are trained");
+    else
+        status = tfm__cl_phases_make(planner, phases);
+    if (phases->n)
         tfm__cl_plan_workspace(planner, phases->workspace);
-        snprintf(text, sizeof text, "runs of up to %d rows: %u phases instead of %u launches",
-                 TFM__CL_FEW_ROWS, phases->count, planner->program->n_launches);
-    } else {
-        snprintf(text, sizeof text, "runs of few rows: launches, no phases: %s", phases->reason);
-    }
-    host->log(TFM_LOG_INFO, "opencl", text);
-    return TFM_STATUS_OK;
+    if (status == TFM_STATUS_OK)
+        tell_phases(planner->program, log_line, &planner->device->host);
+    return status;
 }
 
 enum tfm_status tfm__cl_compile(void *device, struct tfm_weights *weights,

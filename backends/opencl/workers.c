@@ -12,7 +12,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -26,16 +25,18 @@ enum { WORKERS = 64, PATIENCE_MS = 50 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct bound {
     uint32_t holders, n; /* devices that want them bound; threads that are */
+    int lost;            /* a native kernel may still begin: no more of them */
     pid_t ids[WORKERS];
     cpu_set_t before[WORKERS];
 } bound;
 
-/* What the native kernels of one meeting share. */
-struct meeting {
+/* What the native kernels of a meeting share. Static, since one whose end could not be waited for may use it at
+ * any time. */
+static struct meeting {
     atomic_uint arrived;
     uint32_t n;
     pid_t ids[WORKERS];
-};
+} meeting;
 
 static double milliseconds(void)
 {
@@ -46,18 +47,21 @@ static double milliseconds(void)
 
 static void CL_CALLBACK meet(void *arguments)
 {
-    struct meeting *m;
+    struct meeting *m = &meeting;
     const double end = milliseconds() + PATIENCE_MS;
+    const unsigned i = atomic_fetch_add(&m->arrived, 1);
 
-    memcpy(&m, arguments, sizeof m);
-    m->ids[atomic_fetch_add(&m->arrived, 1)] = (pid_t)syscall(SYS_gettid);
+    (void)arguments;
+    if (i < m->n)
+        m->ids[i] = (pid_t)syscall(SYS_gettid);
     while (atomic_load(&m->arrived) < m->n && milliseconds() < end)
         sched_yield();
 }
 
 /* Each thread takes one kernel, since none of them ends before all run. NULL, or why not. */
-static const char *gather(const struct tfm__cl_device *d, struct meeting *m)
+static const char *gather(const struct tfm__cl_device *d)
 {
+    const struct meeting *m = &meeting;
     cl_command_queue queues[WORKERS];
     cl_int code = CL_SUCCESS;
     uint32_t n = 0;
@@ -66,14 +70,14 @@ static const char *gather(const struct tfm__cl_device *d, struct meeting *m)
         queues[n] = clCreateCommandQueue(d->context, d->id, 0, &code);
         if (code != CL_SUCCESS)
             break;
-        code = clEnqueueNativeKernel(queues[n], meet, &(struct meeting *){m}, sizeof m, 0, NULL,
-                                     NULL, 0, NULL, NULL);
+        code = clEnqueueNativeKernel(queues[n], meet, NULL, 0, 0, NULL, NULL, 0, NULL, NULL);
         if (code == CL_SUCCESS)
             code = clFlush(queues[n]);
         n++;
     }
-    for (uint32_t i = 0; i < n; i++) { /* m is used until then */
+    for (uint32_t i = 0; i < n; i++) {
         const cl_int ended = clFinish(queues[i]);
+        bound.lost |= ended != CL_SUCCESS;
         code = code == CL_SUCCESS ? ended : code;
         (void)clReleaseCommandQueue(queues[i]);
     }
@@ -127,9 +131,10 @@ static const char *bind_all(struct bound *b, const struct meeting *m)
 static const char *bind_workers(const struct tfm__cl_device *d)
 {
     cl_device_exec_capabilities can = 0;
-    struct meeting m = {.n = d->units};
     cpu_set_t set;
 
+    if (bound.lost)
+        return "their last meeting has not ended";
     if (d->kind != TFM_DEVICE_CPU || d->units < 2)
         return "only a CPU of several units has threads to bind";
     if (d->units > WORKERS || sched_getaffinity(0, sizeof set, &set) != 0 ||
@@ -139,12 +144,14 @@ static const char *bind_workers(const struct tfm__cl_device *d)
             CL_SUCCESS ||
         !(can & CL_EXEC_NATIVE_KERNEL))
         return "it has no native kernels";
-    const char *why = gather(d, &m);
+    atomic_store(&meeting.arrived, 0);
+    meeting.n = d->units;
+    const char *why = gather(d);
     if (why)
         return why;
-    if (atomic_load(&m.arrived) < m.n)
+    if (atomic_load(&meeting.arrived) < meeting.n)
         return "its threads were busy";
-    why = bind_all(&bound, &m);
+    why = bind_all(&bound, &meeting);
     if (why)
         release_all(&bound);
     return why;

@@ -28,6 +28,13 @@ static inline const void *tfm__reference_input(const struct tfm__reference_call 
     return (const unsigned char *)call->inputs[i].buffer + call->inputs[i].offset;
 }
 
+/* A state that the op changes, or NULL if that input is absent. */
+static inline void *tfm__reference_state(const struct tfm__reference_call *call, uint32_t i)
+{
+    const int there = i < call->node->n_inputs && call->node->inputs[i];
+    return there ? (unsigned char *)call->inputs[i].buffer + call->inputs[i].offset : NULL;
+}
+
 static inline void *tfm__reference_output(const struct tfm__reference_call *call, uint32_t i)
 {
     return (unsigned char *)call->outputs[i].buffer + call->outputs[i].offset;

@@ -37,7 +37,7 @@ static void add_tensor(struct tfm__drive_plan *plan, const struct tfm_tensor *te
         return;
     plan->index[tensor->id] = (int32_t)plan->segment.n_tensors;
     plan->read_later[plan->segment.n_tensors] =
-        tensor->kind == TFM_TENSOR_OUTPUT || tensor->kind == TFM_TENSOR_STATE;
+        tensor->kind == TFM_TENSOR_OUTPUT || tfm__drive_is_variable(tensor);
     plan->tensors[plan->segment.n_tensors++] = tensor;
     add_tensor(plan, tensor->view_of);
 }

@@ -43,7 +43,13 @@ enum tfm_status tfm__drive_plan_open(const struct tfm__drive_backend *backend,
                                      const struct tfm_capacity *capacity, unsigned flags,
                                      struct tfm__drive_plan **plan, struct tfm_error *err);
 
-/* One run. Inputs and states are read from data[id]; outputs and states are written there, as many
+/* A state or a trainable parameter. */
+static inline int tfm__drive_is_variable(const struct tfm_tensor *tensor)
+{
+    return !tensor->view_of && (tensor->kind == TFM_TENSOR_STATE || tensor->is_trainable);
+}
+
+/* One run. Inputs and variables are read from data[id]; outputs and variables are written there, as many
  * rows as `rows` says. data[id] of any other tensor may be NULL. Views share data[id] of their
  * root. INTERNAL: the backend broke a promise (wrote outside its outputs, allocated in a warm run,
  * ...). */

@@ -91,7 +91,7 @@ enum tfm_status tfm__drive_memory_open(struct tfm__drive_plan *plan, struct tfm_
         if (tfm__drive_is_weight(tensor))
             plan->home[id] = b->caps.host_memory || plan->compiled ? HOME_NONE : HOME_WEIGHTS;
         else
-            plan->home[id] = tensor->kind == TFM_TENSOR_STATE ? HOME_STATE : HOME_ARENA;
+            plan->home[id] = tfm__drive_is_variable(tensor) ? HOME_STATE : HOME_ARENA;
         if (plan->home[id] != HOME_NONE)
             plan->offset[id] =
                 reserve(&end[plan->home[id]],
@@ -164,7 +164,7 @@ static void write_images(const struct tfm__drive_plan *plan, void *const *data,
         memset(image, 0xff, tfm__drive_bytes(tensor, tfm__drive_outer(tensor, &plan->capacity)));
         if (tfm__drive_is_weight(tensor))
             memcpy(image, plan->weight[id], tfm__drive_bytes(tensor, tensor->shape[0]));
-        else if (tensor->kind == TFM_TENSOR_INPUT || tensor->kind == TFM_TENSOR_STATE)
+        else if (tensor->kind == TFM_TENSOR_INPUT || tfm__drive_is_variable(tensor))
             memcpy(image, data[id], tfm__drive_bytes(tensor, tfm_tensor_rows(tensor, rows)));
     }
     memset(plan->regions[HOME_ARENA].image + plan->workspace_offset, 0xff, plan->program.workspace);
@@ -255,7 +255,7 @@ enum tfm_status tfm__drive_memory_download(struct tfm__drive_plan *plan, void *c
     for (uint32_t id = 0; id < plan->n_tensors; id++) {
         const struct tfm_tensor *tensor = tfm_graph_tensor(plan->graph, id);
         if (plan->home[id] == HOME_NONE || !data[id] ||
-            (tensor->kind != TFM_TENSOR_OUTPUT && tensor->kind != TFM_TENSOR_STATE))
+            (tensor->kind != TFM_TENSOR_OUTPUT && !tfm__drive_is_variable(tensor)))
             continue;
         memcpy(data[id], plan->regions[plan->home[id]].image + plan->offset[id],
                tfm__drive_bytes(tensor, tfm_tensor_rows(tensor, rows)));

@@ -55,7 +55,8 @@ enum tfm_status tfm__drive_memory_download(struct tfm__drive_plan *plan, void *c
 
 static inline int tfm__drive_is_weight(const struct tfm_tensor *tensor)
 {
-    return tensor->kind == TFM_TENSOR_PARAMETER || tensor->kind == TFM_TENSOR_BUFFER;
+    return (tensor->kind == TFM_TENSOR_PARAMETER || tensor->kind == TFM_TENSOR_BUFFER) &&
+           !tensor->is_trainable;
 }
 
 static inline enum tfm_status tfm__drive_no_memory(struct tfm_error *err)

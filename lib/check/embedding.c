@@ -50,8 +50,8 @@ static void build_large(struct tfm__sample *sample, uint32_t i)
 static double bytes(const struct tfm__sample *sample, const struct tfm_rows *rows)
 {
     const struct tfm_tensor *table = tfm_graph_node(sample->graph, 0)->inputs[0];
-    const int64_t n = tfm_tensor_rows(sample->output, rows);
-    return (double)(tfm__drive_bytes(table, n) + tfm__drive_bytes(sample->output, n));
+    const int64_t n = tfm_tensor_rows(sample->outputs[0], rows);
+    return (double)(tfm__drive_bytes(table, n) + tfm__drive_bytes(sample->outputs[0], n));
 }
 
 const struct tfm__check_op tfm__check_op_embedding = {

@@ -266,7 +266,7 @@ static int32_t large_past(uint32_t i)
 static double bytes(const struct tfm__sample *sample, const struct tfm_rows *rows)
 {
     const int64_t n = rows->n, cells = rows->past[0] + n;
-    double sum = (double)tfm__drive_bytes(sample->output, n);
+    double sum = (double)tfm__drive_bytes(sample->outputs[0], n);
 
     for (int i = Q; i <= V; i++)
         sum += (double)tfm__drive_bytes(input(sample, i), n);

@@ -69,9 +69,9 @@ enum tfm_status tfm__pair_run(const struct tfm__pair *pair, struct tfm__sample *
     memcpy(data, sample->data, sizeof data);
     for (uint32_t id = 0; id < tfm_graph_tensor_count(sample->graph); id++) {
         const struct tfm_tensor *tensor = tfm_graph_tensor(sample->graph, id);
-        if (tensor->kind == TFM_TENSOR_STATE)
+        if (tfm__drive_is_variable(tensor))
             memcpy(sample->want[id], sample->data[id], tfm__drive_bytes(tensor, tensor->shape[0]));
-        if (tensor->kind == TFM_TENSOR_STATE || tensor == sample->output)
+        if (tfm__drive_is_variable(tensor) || tensor->kind == TFM_TENSOR_OUTPUT)
             data[id] = sample->want[id];
     }
     enum tfm_status status = tfm__drive_plan_run(pair->reference, data, rows, err);

@@ -56,10 +56,14 @@ enum { TFM__CHECK_ROWWISE_WAYS = 12 };
 /* For ops whose row i depends on row i alone. */
 extern const struct tfm__check_way tfm__check_rowwise[TFM__CHECK_ROWWISE_WAYS];
 
+enum { TFM__CHECK_SUM_WAYS = 8 };
+/* For ops that add what the rows make to states. */
+extern const struct tfm__check_way tfm__check_sums[TFM__CHECK_SUM_WAYS];
+
 /* n rows of one sequence in slot 0 after `past` cells; out names them all. */
 void tfm__check_rows_set(struct tfm__check_rows *run, uint32_t n, int32_t past);
 
-/* Elements of the output: the operations of an op that does one for each. */
+/* Elements of the outputs: the operations of an op that does one for each. */
 double tfm__check_elements(const struct tfm__sample *sample, const struct tfm_rows *rows);
 
 /* F32, F16, BF16, F64: what activations may be. */

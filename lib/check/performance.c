@@ -9,8 +9,10 @@ static const double seconds = 0.03;
 static double all_bytes(const struct tfm__sample *sample, const struct tfm_rows *rows)
 {
     const struct tfm_node *node = tfm_graph_node(sample->graph, 0);
-    double sum = (double)tfm__drive_bytes(sample->output, tfm_tensor_rows(sample->output, rows));
+    double sum = 0;
 
+    for (uint32_t i = 0; i < node->n_outputs; i++)
+        sum += (double)tfm__drive_bytes(node->outputs[i], tfm_tensor_rows(node->outputs[i], rows));
     for (uint32_t i = 0; i < node->n_inputs; i++) {
         if (node->inputs[i])
             sum +=

@@ -141,55 +141,105 @@ struct tfm_tensor *tfm__sample_state(struct tfm__sample *sample, const char *nam
                           : adopt(sample, tfm_graph_state(sample->graph, name, dtype, rank, shape));
 }
 
+struct tfm_tensor *tfm__sample_sum(struct tfm__sample *sample, const char *name,
+                                   enum tfm_dtype dtype, int rank, const int64_t *shape)
+{
+    struct tfm_tensor *state = tfm__sample_state(sample, name, dtype, rank, shape);
+
+    if (state)
+        sample->sums |= 1u << state->id;
+    return state;
+}
+
+struct tfm_tensor *tfm__sample_trainable(struct tfm__sample *sample, const char *name,
+                                         enum tfm_dtype dtype, int rank, const int64_t *shape)
+{
+    struct tfm_tensor *parameter = tfm__sample_parameter(sample, name, dtype, rank, shape);
+
+    return broken(sample) ? NULL : tfm_graph_train(sample->graph, parameter);
+}
+
 void tfm__sample_output(struct tfm__sample *sample, struct tfm_tensor *tensor)
 {
-    sample->output = adopt(sample, tensor);
-    if (!broken(sample) && !tfm_graph_output(sample->graph, sample->output, "output"))
-        tfm_graph_check(sample->graph, &sample->err);
+    const uint32_t nodes = tfm_graph_node_count(sample->graph);
+    char name[16];
+
+    if (broken(sample))
+        return;
+    if (!tensor || nodes == 0) {
+        if (tfm_graph_check(sample->graph, &sample->err) == TFM_STATUS_OK)
+            tfm_error_set(&sample->err, TFM_STATUS_INTERNAL, "%s: no node", sample->what);
+        return;
+    }
+    const struct tfm_node *node = tfm_graph_node(sample->graph, nodes - 1);
+    for (uint32_t i = 0; i < node->n_outputs && !broken(sample); i++) {
+        struct tfm_tensor *output = adopt(sample, (struct tfm_tensor *)node->outputs[i]);
+        snprintf(name, sizeof name, i ? "output %u" : "output", i);
+        if (!broken(sample) && !tfm_graph_output(sample->graph, output, name))
+            tfm_graph_check(sample->graph, &sample->err);
+        sample->outputs[sample->n_outputs++] = output;
+    }
 }
 
 /* ---- comparing ---- */
 
-static enum tfm_status compare_states(const struct tfm__sample *sample, struct tfm_error *err)
+static enum tfm_status compare_bits(const struct tfm__sample *sample,
+                                    const struct tfm_tensor *tensor, struct tfm_error *err)
 {
-    for (uint32_t id = 0; id < tfm_graph_tensor_count(sample->graph); id++) {
-        const struct tfm_tensor *tensor = tfm_graph_tensor(sample->graph, id);
-        const unsigned char *got = sample->data[id], *want = sample->want[id];
-        const size_t bytes = tfm__drive_bytes(tensor, tensor->shape[0]);
-        if (tensor->kind != TFM_TENSOR_STATE)
-            continue;
-        for (size_t i = 0; i < bytes; i++) {
-            if (got[i] != want[i])
-                return tfm_error_set(err, TFM_STATUS_INTERNAL,
-                                     "state '%s' differs from that of the reference from byte %zu "
-                                     "of %zu on",
-                                     tensor->name, i, bytes);
-        }
+    const unsigned char *got = sample->data[tensor->id], *want = sample->want[tensor->id];
+    const size_t bytes = tfm__drive_bytes(tensor, tensor->shape[0]);
+
+    for (size_t i = 0; i < bytes; i++) {
+        if (got[i] != want[i])
+            return tfm_error_set(err, TFM_STATUS_INTERNAL,
+                                 "'%s' differs from that of the reference from byte %zu of %zu on",
+                                 tensor->name, i, bytes);
     }
     return TFM_STATUS_OK;
+}
+
+/* n values within the bound of ops.def. */
+static enum tfm_status compare_values(const struct tfm__sample *sample,
+                                      const struct tfm_tensor *tensor, size_t n,
+                                      struct tfm_error *err)
+{
+    const struct tfm_node *node =
+        tfm_graph_node(sample->graph, tfm_graph_node_count(sample->graph) - 1);
+    const struct tfm__tolerance tolerance = {.dtype = tensor->dtype,
+                                             .nmse = tfm_op_info(node->op)->nmse,
+                                             .exact = sample->exact,
+                                             .width = (size_t)tfm_tensor_row_elements(tensor)};
+    double *values = malloc((n ? 2 * n : 1) * sizeof *values);
+
+    if (!values)
+        return tfm_error_set(err, TFM_STATUS_NOMEM, "out of memory to compare %zu values", n);
+    tfm_dtype_to_f64(tensor->dtype, sample->data[tensor->id], 0, n, values);
+    tfm_dtype_to_f64(tensor->dtype, sample->want[tensor->id], 0, n, values + n);
+    const enum tfm_status status = tfm__compare(&tolerance, values, values + n, n, err);
+    free(values);
+    if (status != TFM_STATUS_OK)
+        tfm_error_prefix(err, "%s", tensor->name);
+    return status;
 }
 
 enum tfm_status tfm__sample_compare(const struct tfm__sample *sample, const struct tfm_rows *rows,
                                     struct tfm_error *err)
 {
-    const struct tfm_tensor *output = sample->output;
-    const size_t width = (size_t)tfm_tensor_row_elements(output);
-    const size_t n = (size_t)tfm_tensor_rows(output, rows) * width;
-    const struct tfm_node *node =
-        tfm_graph_node(sample->graph, tfm_graph_node_count(sample->graph) - 1);
-    const struct tfm__tolerance tolerance = {.dtype = output->dtype,
-                                             .nmse = tfm_op_info(node->op)->nmse,
-                                             .exact = sample->exact,
-                                             .width = width};
-    double *values = malloc((n ? 2 * n : 1) * sizeof *values);
+    enum tfm_status status = TFM_STATUS_OK;
 
-    if (!values)
-        return tfm_error_set(err, TFM_STATUS_NOMEM, "out of memory to compare %zu values", n);
-    tfm_dtype_to_f64(output->dtype, sample->data[output->id], 0, n, values);
-    tfm_dtype_to_f64(output->dtype, sample->want[output->id], 0, n, values + n);
-    enum tfm_status status = tfm__compare(&tolerance, values, values + n, n, err);
-    if (status == TFM_STATUS_OK)
-        status = compare_states(sample, err);
-    free(values);
+    for (uint32_t i = 0; i < sample->n_outputs && status == TFM_STATUS_OK; i++) {
+        const struct tfm_tensor *output = sample->outputs[i];
+        status = compare_values(
+            sample, output,
+            (size_t)(tfm_tensor_rows(output, rows) * tfm_tensor_row_elements(output)), err);
+    }
+    for (uint32_t id = 0; id < tfm_graph_tensor_count(sample->graph); id++) {
+        const struct tfm_tensor *tensor = tfm_graph_tensor(sample->graph, id);
+        if (!tfm__drive_is_variable(tensor) || status != TFM_STATUS_OK)
+            continue;
+        status = sample->sums >> id & 1
+                     ? compare_values(sample, tensor, tfm__sample_count(sample, tensor), err)
+                     : compare_bits(sample, tensor, err);
+    }
     return status;
 }

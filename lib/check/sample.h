@@ -15,12 +15,16 @@ struct tfm__sample {
     char what[160]; /* "linear q4_1 [33, 64] + bias": op, dtypes, shapes */
     struct tfm_graph *graph;
     struct tfm_capacity capacity;
-    struct tfm_tensor *output;
+    struct tfm_tensor *outputs[TFM_MAX_OUTPUTS]; /* the first n_outputs: of the last node */
+    uint32_t n_outputs;
+    uint32_t
+        sums; /* bit of a tensor id: a state that the op adds to, right within ops.def's bound; any
+                      other state must have the reference's bits */
     struct tfm_tensor *special;      /* the input that may hold NaN and infinities, or NULL */
     int only_nan;                    /* ... NaN alone: what an infinity gives is not defined */
     int exact;                       /* values must be equal whatever ops.def allows */
     void *data[TFM__SAMPLE_TENSORS]; /* by tensor id, in the tensor's dtype, at full capacity */
-    void *want[TFM__SAMPLE_TENSORS]; /* states and output of the reference */
+    void *want[TFM__SAMPLE_TENSORS]; /* variables and outputs of the reference */
     struct tfm_error err;
 };
 
@@ -41,7 +45,14 @@ struct tfm_tensor *tfm__sample_buffer(struct tfm__sample *sample, const char *na
                                       enum tfm_dtype dtype, int rank, const int64_t *shape);
 struct tfm_tensor *tfm__sample_state(struct tfm__sample *sample, const char *name,
                                      enum tfm_dtype dtype, int rank, const int64_t *shape);
-/* Makes what the op returned the output; a NULL takes the error of the graph over. */
+/* A state that the op adds to; it holds values in [-1, 1) beforehand, so that one that is overwritten shows. */
+struct tfm_tensor *tfm__sample_sum(struct tfm__sample *sample, const char *name,
+                                   enum tfm_dtype dtype, int rank, const int64_t *shape);
+/* A trainable parameter. */
+struct tfm_tensor *tfm__sample_trainable(struct tfm__sample *sample, const char *name,
+                                         enum tfm_dtype dtype, int rank, const int64_t *shape);
+/* Ends the building: makes all outputs of the node outputs of the graph. `tensor` is what its builder returned: a
+ * NULL takes the error of the graph over. */
 void tfm__sample_output(struct tfm__sample *sample, struct tfm_tensor *tensor);
 
 /* ---- values ---- */
@@ -60,7 +71,7 @@ void tfm__sample_fill(struct tfm__sample *sample, const struct tfm_tensor *tenso
 
 /* ---- comparing ---- */
 
-/* Output and states of a run against sample->want. INTERNAL with what is wrong and where: which values,
+/* Outputs and variables of a run against sample->want. INTERNAL with what is wrong and where: which values,
  * in which columns. */
 enum tfm_status tfm__sample_compare(const struct tfm__sample *sample, const struct tfm_rows *rows,
                                     struct tfm_error *err);

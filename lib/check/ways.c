@@ -72,7 +72,8 @@ static int may_be_in_place(const struct tfm__sample *sample)
         tfm_graph_node(sample->graph, tfm_graph_node_count(sample->graph) - 1);
     const int32_t place = tfm_op_info(node->op)->in_place;
 
-    return place >= 0 && node->inputs[place]->dtype == sample->output->dtype;
+    return place >= 0 && sample->n_outputs &&
+           node->inputs[place]->dtype == sample->outputs[0]->dtype;
 }
 
 const struct tfm__check_way tfm__check_rowwise[TFM__CHECK_ROWWISE_WAYS] = {
@@ -90,10 +91,25 @@ const struct tfm__check_way tfm__check_rowwise[TFM__CHECK_ROWWISE_WAYS] = {
     {"1 row, memory for 1", plain_rows, 1, 1, 0, NULL},
 };
 
+const struct tfm__check_way tfm__check_sums[TFM__CHECK_SUM_WAYS] = {
+    {"65 rows", plain_rows, 65, 0, 0, NULL},
+    {"65 rows again", plain_rows, 65, 0, 0, NULL},
+    {"1 row", plain_rows, 1, 0, 0, NULL},
+    {"7 rows", plain_rows, 7, 0, 0, NULL},
+    {"33 rows", plain_rows, 33, 0, 0, NULL},
+    {"no rows", plain_rows, 0, 0, 0, NULL},
+    {"3 rows, memory for 3", plain_rows, 3, 3, 0, NULL},
+    {"1 row, memory for 1", plain_rows, 1, 1, 0, NULL},
+};
+
 double tfm__check_elements(const struct tfm__sample *sample, const struct tfm_rows *rows)
 {
-    return (double)(tfm_tensor_rows(sample->output, rows) *
-                    tfm_tensor_row_elements(sample->output));
+    double n = 0;
+
+    for (uint32_t i = 0; i < sample->n_outputs; i++)
+        n += (double)(tfm_tensor_rows(sample->outputs[i], rows) *
+                      tfm_tensor_row_elements(sample->outputs[i]));
+    return n;
 }
 
 /* ---- elementwise ops ---- */

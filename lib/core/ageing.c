@@ -80,11 +80,29 @@ static int use_known(const struct tfm_node *node, int used, const char *what, ui
     return 0;
 }
 
+/* An old plugin takes every parameter for a constant. */
+static int trainable_known(const struct tfm_node *node, uint32_t abi_minor, char *reason,
+                           size_t size)
+{
+    enum { CAME = 2 };
+
+    for (uint32_t i = 0; i < node->n_inputs && abi_minor < CAME; i++) {
+        if (!node->inputs[i] || !node->inputs[i]->is_trainable)
+            continue;
+        snprintf(reason, size,
+                 "trainable parameters came with ABI minor %d, the plugin was built for minor %u",
+                 CAME, (unsigned)abi_minor);
+        return 0;
+    }
+    return 1;
+}
+
 int tfm__ageing_may_see(uint32_t abi_minor, const struct tfm_node *node, char *reason, size_t size)
 {
     if (!known("op", ops, sizeof ops / sizeof *ops, (int32_t)node->op, abi_minor, reason, size) ||
         !tensors_known(node->inputs, node->n_inputs, abi_minor, reason, size) ||
-        !tensors_known(node->outputs, node->n_outputs, abi_minor, reason, size))
+        !tensors_known(node->outputs, node->n_outputs, abi_minor, reason, size) ||
+        !trainable_known(node, abi_minor, reason, size))
         return 0;
 #define TFM_ATTR(ctype, name, neutral, minor, meaning)                                          \
     if (!attribute_known(#name, node->attrs.name != (neutral), minor, abi_minor, reason, size)) \

@@ -39,81 +39,6 @@ struct tfm_memory tfm__exec_locate(const struct tfm_exec *exec, uint32_t device,
 
 /* ---- making it ---- */
 
-static enum tfm_status make_zeroed(const struct tfm_device *device, size_t bytes, void **buffer,
-                                   struct tfm_error *err)
-{
-    const struct tfm_backend *table = tfm__device_table(device);
-    void *handle = tfm__device_handle(device);
-    const size_t chunk = bytes < ((size_t)1 << 20) ? bytes : (size_t)1 << 20;
-    void *zeros = tfm__alloc(chunk);
-    void *made = NULL;
-
-    if (!zeros)
-        return no_memory(err);
-    enum tfm_status status = table->alloc(handle, bytes, &made, err);
-    for (size_t at = 0; status == TFM_STATUS_OK && at < bytes; at += chunk)
-        status = table->upload(handle, zeros, offset_memory(made, at),
-                               bytes - at < chunk ? bytes - at : chunk, err);
-    tfm__free(zeros);
-    if (status != TFM_STATUS_OK && made)
-        table->free(handle, made);
-    if (status == TFM_STATUS_OK)
-        *buffer = made;
-    return status;
-}
-
-/* States [first, end) of `device` with a place in it get one buffer; offsets are set already. */
-static enum tfm_status make_state_buffer(struct tfm_exec *exec, uint32_t device, uint32_t first,
-                                         uint32_t end, size_t bytes, struct tfm_error *err)
-{
-    const struct tfm_plan *plan = exec->plan;
-    struct tfm__state_buffer *made = &exec->buffers[exec->n_buffers];
-    enum tfm_status status;
-
-    if (bytes == 0)
-        return TFM_STATUS_OK;
-    status = make_zeroed(plan->devices[device], bytes, &made->memory, err);
-    if (status != TFM_STATUS_OK)
-        return status;
-    made->device = device;
-    exec->n_buffers++;
-    for (uint32_t s = first; s < end; s++) {
-        if (plan->states[s].device == device)
-            exec->states[s].buffer = made->memory;
-    }
-    return TFM_STATUS_OK;
-}
-
-/* The states of a device lie in one buffer, so that a kernel that reads all caches has one argument for
- * them; where a device limits a buffer, in as few as it allows. */
-static enum tfm_status make_states(struct tfm_exec *exec, uint32_t device, struct tfm_error *err)
-{
-    const struct tfm_plan *plan = exec->plan;
-    const size_t most = tfm__device_caps(plan->devices[device])->max_alloc;
-    uint32_t first = 0;
-    size_t used = 0;
-
-    for (uint32_t s = 0; s < plan->n_states; s++) {
-        const size_t bytes = plan->states[s].bytes;
-        size_t at, end;
-        if (plan->states[s].device != device)
-            continue;
-        if (tfm__align_size(used, TFM_ALIGNMENT, &at) || tfm__add_size(at, bytes, &end))
-            return no_memory(err);
-        if (used && most && end > most) {
-            const enum tfm_status status = make_state_buffer(exec, device, first, s, used, err);
-            if (status != TFM_STATUS_OK)
-                return status;
-            first = s;
-            at = 0;
-            end = bytes;
-        }
-        exec->states[s].offset = at;
-        used = end;
-    }
-    return make_state_buffer(exec, device, first, plan->n_states, used, err);
-}
-
 /* Into an empty part; what is there after a failure is for close_part. */
 static enum tfm_status open_part(const struct tfm_exec *exec, uint32_t s, struct tfm__part *part,
                                  struct tfm_error *err)
@@ -169,7 +94,8 @@ static void close_part(const struct tfm_plan *plan, uint32_t s, struct tfm__part
 static enum tfm_status run_segments(struct tfm_exec *exec, const struct tfm_rows *rows,
                                     struct tfm_error *err);
 
-static enum tfm_status open_all(struct tfm_exec *exec, struct tfm_error *err)
+static enum tfm_status open_all(struct tfm_exec *exec, const struct tfm_exec *other,
+                                struct tfm_error *err)
 {
     const struct tfm_plan *plan = exec->plan;
     enum tfm_status status = TFM_STATUS_OK;
@@ -192,8 +118,8 @@ static enum tfm_status open_all(struct tfm_exec *exec, struct tfm_error *err)
                 tfm__device_table(plan->devices[d])
                     ->alloc(tfm__device_handle(plan->devices[d]), bytes, &exec->arenas[d], err);
     }
-    for (uint32_t d = 0; d < plan->n_devices && status == TFM_STATUS_OK; d++)
-        status = make_states(exec, d, err);
+    if (status == TFM_STATUS_OK)
+        status = tfm__exec_make_variables(exec, other, err);
     for (uint32_t s = 0; s < plan->n_segments && status == TFM_STATUS_OK; s++)
         status = open_part(exec, s, &exec->parts[s], err);
     if (status == TFM_STATUS_OK) {
@@ -206,6 +132,12 @@ static enum tfm_status open_all(struct tfm_exec *exec, struct tfm_error *err)
 enum tfm_status tfm_exec_create(struct tfm_plan *plan, struct tfm_exec **exec,
                                 struct tfm_error *err)
 {
+    return tfm_exec_create_sharing(plan, NULL, exec, err);
+}
+
+enum tfm_status tfm_exec_create_sharing(struct tfm_plan *plan, struct tfm_exec *other,
+                                        struct tfm_exec **exec, struct tfm_error *err)
+{
     struct tfm_exec *e;
 
     tfm_error_clear(err);
@@ -214,7 +146,7 @@ enum tfm_status tfm_exec_create(struct tfm_plan *plan, struct tfm_exec **exec,
         return no_memory(err);
     atomic_fetch_add(&plan->holders, 1);
     e->plan = plan;
-    const enum tfm_status status = open_all(e, err);
+    const enum tfm_status status = open_all(e, other, err);
     if (status != TFM_STATUS_OK) {
         tfm_exec_destroy(e);
         return status;
@@ -237,8 +169,7 @@ void tfm_exec_destroy(struct tfm_exec *exec)
     for (uint32_t s = 0; exec->parts && s < plan->n_segments; s++)
         close_part(plan, s, &exec->parts[s]);
     tfm__exec_unbind_all(exec);
-    for (uint32_t b = 0; b < exec->n_buffers; b++)
-        release_buffer(plan->devices[exec->buffers[b].device], exec->buffers[b].memory);
+    tfm__exec_drop_variables(exec);
     for (uint32_t d = 0; exec->arenas && d < plan->n_devices; d++)
         release_buffer(plan->devices[d], exec->arenas[d]);
     tfm__free(exec->arenas);
@@ -389,49 +320,4 @@ enum tfm_status tfm__exec_reopen(struct tfm_exec *exec, const struct tfm_tensor 
         close_part(plan, s, &fresh[s]);
     tfm__free(fresh);
     return status;
-}
-
-/* ---- state ---- */
-
-static enum tfm_status find_state(const struct tfm_exec *exec, const char *name, size_t bytes,
-                                  uint32_t *index, struct tfm_error *err)
-{
-    const struct tfm_plan *plan = exec->plan;
-
-    tfm_error_clear(err);
-    for (uint32_t s = 0; s < plan->n_states; s++) {
-        if (strcmp(plan->states[s].tensor->name, name) != 0)
-            continue;
-        if (bytes != plan->states[s].bytes)
-            return tfm_error_set(err, TFM_STATUS_INVALID_ARGUMENT,
-                                 "state \"%s\" has %zu bytes, not %zu", name, plan->states[s].bytes,
-                                 bytes);
-        *index = s;
-        return TFM_STATUS_OK;
-    }
-    return tfm_error_set(err, TFM_STATUS_NOT_FOUND, "the plan has no state \"%s\"", name);
-}
-
-enum tfm_status tfm_exec_state_read(struct tfm_exec *exec, const char *name, void *memory,
-                                    size_t bytes, struct tfm_error *err)
-{
-    uint32_t s = 0;
-    const enum tfm_status status = find_state(exec, name, bytes, &s, err);
-    if (status != TFM_STATUS_OK)
-        return status;
-    struct tfm_device *device = exec->plan->devices[exec->plan->states[s].device];
-    return tfm__device_table(device)->download(tfm__device_handle(device), exec->states[s], memory,
-                                               bytes, err);
-}
-
-enum tfm_status tfm_exec_state_write(struct tfm_exec *exec, const char *name, const void *memory,
-                                     size_t bytes, struct tfm_error *err)
-{
-    uint32_t s = 0;
-    const enum tfm_status status = find_state(exec, name, bytes, &s, err);
-    if (status != TFM_STATUS_OK)
-        return status;
-    struct tfm_device *device = exec->plan->devices[exec->plan->states[s].device];
-    return tfm__device_table(device)->upload(tfm__device_handle(device), memory, exec->states[s],
-                                             bytes, err);
 }

@@ -26,21 +26,33 @@ struct tfm__binding {
     int direct; /* 1 = kernels of `device` reach the region in place */
 };
 
+/* Memory of variables (states, trainable parameters): of one exec, or of several that share it. */
 struct tfm__state_buffer {
-    uint32_t device;
+    atomic_uint holders;
+    struct tfm_device *device;
     void *memory;
 };
 
 struct tfm_exec {
     struct tfm_plan *plan;
-    void **arenas;                     /* [n_devices] */
-    struct tfm_memory *states;         /* [n_states]; those of a device share buffers */
-    struct tfm__state_buffer *buffers; /* [n_states], the first n_buffers are made */
+    void **arenas;                      /* [n_devices] */
+    struct tfm_memory *states;          /* [n_states]; those of a device share buffers */
+    struct tfm__state_buffer **buffers; /* [n_states], the first n_buffers are held: each once */
     uint32_t n_buffers;
     struct tfm__part *parts;
     struct tfm__binding *bindings; /* [n_tensors] by id */
     void *staging;
 };
+
+/* ---- variables.c ---- */
+
+/* Memory for all variables of the plan, into an exec whose states[] and buffers[] are there: that of `other`
+ * for those that it has too, for the rest its own. States begin as zero, trainable parameters with the
+ * values of the weights. other NULL = none. */
+enum tfm_status tfm__exec_make_variables(struct tfm_exec *exec, const struct tfm_exec *other,
+                                         struct tfm_error *err);
+/* Gives up what it holds. */
+void tfm__exec_drop_variables(struct tfm_exec *exec);
 
 /* ---- exec.c ---- */
 

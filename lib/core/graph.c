@@ -40,6 +40,7 @@ void tfm_graph_destroy(struct tfm_graph *graph)
         tfm__free(graph->nodes[i]);
     tfm__graph_scopes_free(graph, NULL);
     tfm__graph_makers_free(graph, NULL);
+    tfm__free(graph->gradients);
     tfm__free(graph->tensors);
     tfm__free(graph->nodes);
     tfm__free(graph);
@@ -268,6 +269,27 @@ struct tfm_tensor *tfm_graph_state(struct tfm_graph *graph, const char *name, en
     return declare(graph, TFM_TENSOR_STATE, TFM_EXTENT_FIXED, name, dtype, rank, shape);
 }
 
+struct tfm_tensor *tfm_graph_train(struct tfm_graph *graph, struct tfm_tensor *parameter)
+{
+    if (!parameter || !tfm__graph_open(graph, parameter->name))
+        return NULL;
+    const struct tfm_tensor *root = tfm__tensor_root(parameter);
+    const struct tfm_dtype_info *info = tfm_dtype_info(root->dtype);
+    if (root->kind != TFM_TENSOR_PARAMETER || info->dtype_class != TFM_DTYPE_FLOAT) {
+        struct tfm__shape_text shape;
+        tfm_error_set(
+            &graph->error, TFM_STATUS_INVALID_ARGUMENT,
+            "train \"%s\": only a parameter of a float dtype can be trained, this is %s %s",
+            root->name, info->name, tfm__shape_format(root, &shape));
+        return NULL;
+    }
+    for (uint32_t i = 0; i < graph->n_tensors; i++) {
+        if (tfm__tensor_root(graph->tensors[i]) == root)
+            graph->tensors[i]->is_trainable = 1;
+    }
+    return parameter;
+}
+
 struct tfm_tensor *tfm_graph_output(struct tfm_graph *graph, struct tfm_tensor *tensor,
                                     const char *name)
 {
@@ -412,18 +434,51 @@ static int refuse_inputs(struct tfm_graph *graph, const struct tfm_op_info *info
     return 0;
 }
 
-struct tfm_tensor *tfm__graph_append(struct tfm_graph *graph, enum tfm_op op,
-                                     struct tfm_tensor *const *inputs, uint32_t n_inputs,
-                                     const struct tfm_attrs *attrs)
+/* Copies a node whose outputs have been inferred into the graph, and them. */
+static int add_node(struct tfm_graph *graph, struct tfm_node *model,
+                    const struct tfm_tensor *outputs)
+{
+    const char *op = tfm_op_name(model->op), *layer = model->scope ? model->scope->name : "";
+    void **array = (void **)graph->nodes;
+    struct tfm_node *node = NULL;
+
+    if (!reserve(&array, graph->n_nodes, &graph->node_room)) {
+        graph->nodes = (struct tfm_node **)array;
+        node = tfm__alloc(sizeof *node);
+    }
+    if (!node) {
+        tfm_error_set(&graph->error, TFM_STATUS_NOMEM, "graph: out of memory at %s", op);
+        return 0;
+    }
+    for (uint32_t i = 0; i < model->n_outputs; i++) {
+        char name[256];
+        snprintf(name, sizeof name, "%s%s%s:%u.%u", layer, *layer ? "." : "", op, model->id, i);
+        model->outputs[i] =
+            valid_shape(graph, &outputs[i], name) ? add_tensor(graph, &outputs[i], name) : NULL;
+        if (!model->outputs[i]) {
+            tfm__free(node);
+            return 0;
+        }
+    }
+    *node = *model;
+    graph->nodes[graph->n_nodes++] = node;
+    return 1;
+}
+
+int tfm__graph_append_node(struct tfm_graph *graph, enum tfm_op op,
+                           struct tfm_tensor *const *inputs, uint32_t n_inputs,
+                           const struct tfm_attrs *attrs, struct tfm_tensor **outputs)
 {
     const struct tfm_op_info *info = tfm_op_info(op);
     const struct tfm_scope *scope = graph->scope ? &graph->scope->public : NULL;
-    struct tfm_tensor outputs[TFM_MAX_OUTPUTS] = {0};
+    struct tfm_tensor inferred[TFM_MAX_OUTPUTS] = {0};
     struct tfm_node model = {.op = op, .n_inputs = n_inputs, .scope = scope};
     struct tfm_error err = {0};
 
+    for (uint32_t i = 0; i < TFM_MAX_OUTPUTS; i++)
+        outputs[i] = NULL;
     if (!tfm__graph_open(graph, info->name) || refuse_inputs(graph, info, inputs, n_inputs))
-        return NULL;
+        return 0;
     model.id = graph->n_nodes;
     model.n_outputs = info->outputs;
     for (uint32_t i = 0; i < n_inputs; i++)
@@ -433,37 +488,27 @@ struct tfm_tensor *tfm__graph_append(struct tfm_graph *graph, enum tfm_op op,
     if (attrs)
         model.attrs = *attrs;
     for (uint32_t i = 0; i < info->outputs; i++)
-        outputs[i].kind = TFM_TENSOR_INTERMEDIATE;
-    if (tfm__op_rule(op)->infer(&model, outputs, &err) != TFM_STATUS_OK) {
+        inferred[i].kind = TFM_TENSOR_INTERMEDIATE;
+    if (tfm__op_rule(op)->infer(&model, inferred, &err) != TFM_STATUS_OK) {
         tfm_error_set(&graph->error, err.status, "%s%s%s", scope ? scope->name : "",
                       scope ? ": " : "", err.text);
-        return NULL;
+        return 0;
     }
+    if (!add_node(graph, &model, inferred))
+        return 0;
+    for (uint32_t i = 0; i < model.n_outputs; i++)
+        outputs[i] = (struct tfm_tensor *)model.outputs[i];
+    return 1;
+}
 
-    void **array = (void **)graph->nodes;
-    struct tfm_node *node = NULL;
-    if (!reserve(&array, graph->n_nodes, &graph->node_room)) {
-        graph->nodes = (struct tfm_node **)array;
-        node = tfm__alloc(sizeof *node);
-    }
-    if (!node) {
-        tfm_error_set(&graph->error, TFM_STATUS_NOMEM, "graph: out of memory at %s", info->name);
-        return NULL;
-    }
-    for (uint32_t i = 0; i < info->outputs; i++) {
-        char name[256];
-        snprintf(name, sizeof name, "%s%s%s:%u.%u", scope ? scope->name : "", scope ? "." : "",
-                 info->name, model.id, i);
-        model.outputs[i] =
-            valid_shape(graph, &outputs[i], name) ? add_tensor(graph, &outputs[i], name) : NULL;
-        if (!model.outputs[i]) {
-            tfm__free(node);
-            return NULL;
-        }
-    }
-    *node = model;
-    graph->nodes[graph->n_nodes++] = node;
-    return (struct tfm_tensor *)node->outputs[0];
+struct tfm_tensor *tfm__graph_append(struct tfm_graph *graph, enum tfm_op op,
+                                     struct tfm_tensor *const *inputs, uint32_t n_inputs,
+                                     const struct tfm_attrs *attrs)
+{
+    struct tfm_tensor *outputs[TFM_MAX_OUTPUTS];
+
+    (void)tfm__graph_append_node(graph, op, inputs, n_inputs, attrs, outputs);
+    return outputs[0];
 }
 
 uint32_t tfm_graph_node_count(const struct tfm_graph *graph)

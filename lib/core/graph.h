@@ -28,6 +28,13 @@ struct tfm__graph_output {
     struct tfm__graph_output *next;
 };
 
+/* What is known about the gradient of a root tensor. */
+struct tfm__graph_gradient {
+    struct tfm_tensor *tensor; /* NULL = there is none (yet) */
+    uint32_t since;            /* which tfm_graph_backward made it, counted from 1 */
+    int watched;               /* 1 = asked for with tfm_graph_watch */
+};
+
 struct tfm_graph {
     atomic_uint holders;
     atomic_int frozen;
@@ -39,6 +46,8 @@ struct tfm_graph {
     struct tfm__graph_scope *scope; /* innermost */
     struct tfm__graph_maker *makers;
     struct tfm__graph_output *outputs;
+    struct tfm__graph_gradient *gradients; /* [gradient_room] by tensor id; grad.c */
+    uint32_t gradient_room, backwards; /* calls of tfm_graph_backward */
 };
 
 /* One more holder; tfm_graph_destroy gives one up. Graphs that are held by plans are frozen. */
@@ -53,6 +62,10 @@ int tfm__graph_open(struct tfm_graph *graph, const char *what);
 void tfm__graph_makers_free(struct tfm_graph *graph, const void *end);
 void tfm__graph_scopes_free(struct tfm_graph *graph, const void *end);
 void tfm__graph_outputs_undo(struct tfm_graph *graph, const void *end);
+
+/* Forgets what is known of the gradients of tensors of id `end` and up, and all gradients that were made after
+ * `backwards` calls of tfm_graph_backward. In grad.c. */
+void tfm__graph_gradients_undo(struct tfm_graph *graph, uint32_t end, uint32_t backwards);
 
 /* The tensor whose bytes these are: itself, or what it is a view of. */
 static inline const struct tfm_tensor *tfm__tensor_root(const struct tfm_tensor *tensor)

@@ -15,8 +15,9 @@ static enum tfm_status place_state(struct tfm_plan *plan, const struct tfm_tenso
     for (uint32_t d = 0; d < plan->n_devices; d++) {
         if (d != device && tfm__plan_place(plan, d, root)->home != TFM__HOME_NONE)
             return tfm_error_set(err, TFM_STATUS_UNSUPPORTED,
-                                 "state \"%s\" is used on %s and on %s; it can live on one device",
-                                 root->name, tfm_device_backend(plan->devices[d]),
+                                 "%s \"%s\" is used on %s and on %s; it can live on one device",
+                                 root->is_trainable ? "trainable parameter" : "state", root->name,
+                                 tfm_device_backend(plan->devices[d]),
                                  tfm_device_backend(plan->devices[device]));
     }
     struct tfm__state *state = &plan->states[plan->n_states];
@@ -25,13 +26,6 @@ static enum tfm_status place_state(struct tfm_plan *plan, const struct tfm_tenso
         return tfm_error_set(err, TFM_STATUS_NOMEM, "state \"%s\" is too large", root->name);
     place->home = TFM__HOME_STATE;
     place->offset = plan->n_states++;
-    if (root->rank == TFM_MAX_RANK) { /* a cache: [slots, cells, G, d] */
-        struct tfm__rows_needs *needs = &plan->needs;
-        if (!needs->slots || root->shape[0] < needs->slots)
-            needs->slots = root->shape[0];
-        if (!needs->cells || root->shape[1] < needs->cells)
-            needs->cells = root->shape[1];
-    }
     return TFM_STATUS_OK;
 }
 
@@ -52,7 +46,7 @@ static enum tfm_status touch(struct tfm_plan *plan, const struct tfm_tensor *ten
             place->first = (int32_t)segment->first_node;
         if (tfm__plan_is_weight(root)) {
             place->home = segment->whole ? TFM__HOME_PACKED : TFM__HOME_WEIGHTS;
-        } else if (root->kind == TFM_TENSOR_STATE) {
+        } else if (tfm__plan_is_variable(root)) {
             const enum tfm_status status = place_state(plan, root, device, place, err);
             if (status != TFM_STATUS_OK)
                 return status;
@@ -69,17 +63,27 @@ static enum tfm_status touch(struct tfm_plan *plan, const struct tfm_tensor *ten
     return TFM_STATUS_OK;
 }
 
-/* A node that mixes rows needs sequences; if it keeps nothing, sequences without a past. */
+/* A node that mixes rows needs sequences; if it keeps nothing, sequences without a past. What it keeps are its
+ * caches: states [slots, cells, G, d]. */
 static void note_needs(struct tfm_plan *plan, const struct tfm_node *node)
 {
+    struct tfm__rows_needs *needs = &plan->needs;
     int keeps = 0;
 
     if (tfm_op_info(node->op)->rows != TFM_OP_ROWS_MIXES)
         return;
-    for (uint32_t k = 0; k < node->n_inputs; k++)
-        keeps |= node->inputs[k] && node->inputs[k]->kind == TFM_TENSOR_STATE;
-    plan->needs.sequences = 1;
-    plan->needs.no_past |= !keeps;
+    for (uint32_t k = 0; k < node->n_inputs; k++) {
+        const struct tfm_tensor *cache = node->inputs[k];
+        if (!cache || cache->kind != TFM_TENSOR_STATE || cache->rank != TFM_MAX_RANK)
+            continue;
+        keeps = 1;
+        if (!needs->slots || cache->shape[0] < needs->slots)
+            needs->slots = cache->shape[0];
+        if (!needs->cells || cache->shape[1] < needs->cells)
+            needs->cells = cache->shape[1];
+    }
+    needs->sequences = 1;
+    needs->no_past |= !keeps;
 }
 
 enum tfm_status tfm__plan_places(struct tfm_plan *plan, struct tfm_error *err)

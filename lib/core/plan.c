@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Compile: nodes to devices, runs of nodes to segments, tensors to places (places.c), segments to programs. */
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -145,6 +146,22 @@ static enum tfm_status load_weights(struct tfm_plan *plan, struct tfm__segment *
     return TFM_STATUS_OK;
 }
 
+/* Values that an exec starts from: there is a weight for each trainable parameter. */
+static enum tfm_status check_trainable(const struct tfm_plan *plan,
+                                       const struct tfm__segment *segment, struct tfm_error *err)
+{
+    for (uint32_t i = 0; i < segment->public.n_tensors; i++) {
+        const struct tfm_tensor *root = tfm__tensor_root(segment->public.tensors[i]);
+        struct tfm_weight weight;
+        if (!root->is_trainable)
+            continue;
+        const enum tfm_status status = tfm__weights_host_get(plan->weights, root, &weight, err);
+        if (status != TFM_STATUS_OK)
+            return status;
+    }
+    return TFM_STATUS_OK;
+}
+
 /* Indices that lie with the weights (positions, buckets) are checked here as inputs are in a run. */
 static enum tfm_status check_indices(const struct tfm_plan *plan,
                                      const struct tfm__segment *segment, struct tfm_error *err)
@@ -172,6 +189,8 @@ static enum tfm_status compile_segment(struct tfm_plan *plan, struct tfm__segmen
 
     tfm__weights_begin(plan->weights, device);
     status = check_indices(plan, segment, err);
+    if (status == TFM_STATUS_OK)
+        status = check_trainable(plan, segment, err);
     if (status == TFM_STATUS_OK && segment->whole) {
         status = tfm__device_table(device)->compile(tfm__device_handle(device), plan->weights,
                                                     &segment->public, &plan->capacity,
@@ -212,11 +231,14 @@ static enum tfm_status check_sizes(const struct tfm_plan *plan, struct tfm_error
                                  name, plan->arena[d] + plan->workspace[d], limit);
         for (uint32_t s = 0; s < plan->n_states; s++) {
             if (limit && plan->states[s].device == d && plan->states[s].bytes > limit)
-                return tfm_error_set(err, TFM_STATUS_NOMEM,
-                                     "%s: state \"%s\" needs %zu bytes in one buffer, the device "
-                                     "gives at most %zu; use a smaller context (-c)",
-                                     name, plan->states[s].tensor->name, plan->states[s].bytes,
-                                     limit);
+                return tfm_error_set(
+                    err, TFM_STATUS_NOMEM,
+                    "%s: %s \"%s\" needs %zu bytes in one buffer, the device "
+                    "gives at most %zu%s",
+                    name, plan->states[s].tensor->is_trainable ? "parameter" : "state",
+                    plan->states[s].tensor->name, plan->states[s].bytes, limit,
+                    plan->states[s].tensor->rank == TFM_MAX_RANK ? "; use a smaller context (-c)"
+                                                                 : "");
         }
     }
     return TFM_STATUS_OK;
@@ -383,6 +405,21 @@ enum tfm_status tfm_plan_describe(const struct tfm_plan *plan, uint32_t node,
         .fallback = plan->refusals[node] != NULL,
         .refusal = plan->refusals[node] ? plan->refusals[node] : "",
     };
+    return TFM_STATUS_OK;
+}
+
+enum tfm_status tfm_plan_notes(const struct tfm_plan *plan, uint32_t segment,
+                               void (*line)(void *context, const char *text), void *context)
+{
+    if (segment >= plan->n_segments)
+        return TFM_STATUS_OUT_OF_RANGE;
+    const struct tfm__segment *s = &plan->segments[segment];
+    struct tfm_device *device = plan->devices[s->device];
+    const struct tfm_notes *notes = tfm_device_extension(device, TFM_NOTES_EXTENSION);
+    const size_t needed = offsetof(struct tfm_notes, tell) + sizeof notes->tell;
+
+    if (s->whole && notes && notes->struct_size >= needed && notes->tell)
+        notes->tell(tfm__device_handle(device), &s->program, line, context);
     return TFM_STATUS_OK;
 }
 

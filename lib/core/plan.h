@@ -44,6 +44,7 @@ struct tfm__segment {
     uint32_t n_copies;
 };
 
+/* A state or a trainable parameter. */
 struct tfm__state {
     const struct tfm_tensor *tensor;
     uint32_t device;
@@ -80,9 +81,16 @@ static inline struct tfm__place *tfm__plan_place(const struct tfm_plan *plan, ui
     return &plan->places[(size_t)device * plan->n_tensors + tfm__tensor_root(tensor)->id];
 }
 
+/* Lives in memory of each exec, or of several that share it: states and trainable parameters. */
+static inline int tfm__plan_is_variable(const struct tfm_tensor *root)
+{
+    return root->kind == TFM_TENSOR_STATE || root->is_trainable;
+}
+
 static inline int tfm__plan_is_weight(const struct tfm_tensor *root)
 {
-    return root->kind == TFM_TENSOR_PARAMETER || root->kind == TFM_TENSOR_BUFFER;
+    return (root->kind == TFM_TENSOR_PARAMETER || root->kind == TFM_TENSOR_BUFFER) &&
+           !root->is_trainable;
 }
 
 /* Places of all tensors on the devices of their nodes, makers, states, needs of rows. In places.c. */

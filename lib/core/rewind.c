@@ -16,6 +16,7 @@ void tfm_graph_mark(const struct tfm_graph *graph, struct tfm_graph_mark *mark)
         .scope = graph->scope,
         .makers = graph->makers,
         .outputs = graph->outputs,
+        .backwards = graph->backwards,
     };
 }
 
@@ -97,6 +98,7 @@ enum tfm_status tfm_graph_rewind(struct tfm_graph *graph, const struct tfm_graph
                              mark->nodes, mark->tensors);
     tfm__graph_outputs_undo(graph, mark->outputs);
     tfm__graph_makers_free(graph, mark->makers);
+    tfm__graph_gradients_undo(graph, mark->tensors, mark->backwards);
     while (graph->n_nodes > mark->nodes)
         tfm__free(graph->nodes[--graph->n_nodes]);
     while (graph->n_tensors > mark->tensors) {

@@ -1,18 +1,42 @@
 /* SPDX-License-Identifier: MIT
- * What lib/ops/<stem>.c gives the core: the shape rule of one op (later its gradient rule too), and the
- * one function through which every builder appends a node. */
+ * What lib/ops/<stem>.c gives the core: the shape rule and the gradient rule of one op, and the functions
+ * through which every builder appends a node. */
 #ifndef TFM__CORE_RULE_H
 #define TFM__CORE_RULE_H
 
 #include <tfm/graph.h>
 
+/* A node whose gradient is being built. */
+struct tfm__gradient {
+    struct tfm_graph *graph;
+    const struct tfm_node *node;
+    /* What the loss changes by with each output; NULL = nothing that was asked about depends on it. */
+    struct tfm_tensor *dy[TFM_MAX_OUTPUTS];
+    /* 1 = the gradient of this input is wanted. */
+    int wanted[TFM_MAX_INPUTS];
+    /* Set by the rule for a wanted activation: its gradient, of its shape and dtype; NULL = zero. */
+    struct tfm_tensor *dx[TFM_MAX_INPUTS];
+    uint32_t asked; /* bit i: tfm__gradient_state was called for input i */
+};
+
+/* The state "<name>.grad" into which the gradient of a wanted parameter is added, of its shape: F32, or F64
+ * for an F64 parameter. NULL if it is absent or not wanted, and after an error, which is in the graph. */
+struct tfm_tensor *tfm__gradient_state(struct tfm__gradient *gradient, uint32_t input);
+/* Input i of the node as builders take it; NULL if it is absent. */
+struct tfm_tensor *tfm__gradient_input(const struct tfm__gradient *gradient, uint32_t input);
+
 struct tfm__rule {
     /* Checks inputs and attributes of `node` (arity and NULLs of required inputs are already
      * checked) and fills dtype, extent, rank and shape of outputs[0..node->n_outputs). May set
      * `limit` of an I32 input or buffer (the smallest wins). Errors start with the op's name and hold both
-     * shapes; the core puts the layer in front. */
+     * shapes; the core puts the layer in front. node->n_outputs is what ops.def says; where the last ones
+     * are optional, the rule lowers it. */
     enum tfm_status (*infer)(struct tfm_node *node, struct tfm_tensor *outputs,
                              struct tfm_error *err);
+    /* Appends what computes the gradients of the wanted inputs from those of the outputs, of which at
+     * least one is there: sets dx of activations, hands the states of parameters to ops that add into
+     * them. Errors stay in the graph. NULL: the op has no gradient. */
+    void (*gradient)(struct tfm__gradient *gradient);
 };
 
 #define TFM_OP(id, NAME, stem, in_min, in_max, outputs, rows, in_place, diff, nmse, minor) \
@@ -25,6 +49,12 @@ struct tfm__rule {
 struct tfm_tensor *tfm__graph_append(struct tfm_graph *graph, enum tfm_op op,
                                      struct tfm_tensor *const *inputs, uint32_t n_inputs,
                                      const struct tfm_attrs *attrs);
+
+/* The same for an op with several outputs or none: fills outputs [TFM_MAX_OUTPUTS], NULL where there is none.
+ * Returns 1, or 0 after an error or a NULL that was passed on: all outputs are NULL then. */
+int tfm__graph_append_node(struct tfm_graph *graph, enum tfm_op op,
+                           struct tfm_tensor *const *inputs, uint32_t n_inputs,
+                           const struct tfm_attrs *attrs, struct tfm_tensor **outputs);
 
 /* Lowers the limit of an I32 tensor's values to `limit` (0 = none yet). */
 void tfm__tensor_limit(const struct tfm_tensor *tensor, int64_t limit);

@@ -314,6 +314,15 @@ enum tfm_status tfm__weights_host_get(struct tfm_weights *weights, const struct 
     return status;
 }
 
+enum tfm_status tfm__weights_values(struct tfm_weights *weights, const struct tfm_tensor *tensor,
+                                    struct tfm_weight *weight, struct tfm_error *err)
+{
+    pthread_mutex_lock(&weights->lock);
+    const enum tfm_status status = tfm__weights_host_get(weights, tensor, weight, err);
+    pthread_mutex_unlock(&weights->lock);
+    return status;
+}
+
 void tfm__weights_host_taken(struct tfm_weights *weights, const struct tfm_tensor *tensor)
 {
     const struct entry *e = find(weights, tfm__tensor_root(tensor)->name);

@@ -18,6 +18,10 @@ void tfm__weights_end(struct tfm_weights *weights);
 enum tfm_status tfm__weights_memory(struct tfm_weights *weights, const struct tfm_tensor *tensor,
                                     struct tfm_memory *memory, struct tfm_error *err);
 
+/* The bytes of a parameter that its owner has, once a plan was compiled over the weights. */
+enum tfm_status tfm__weights_values(struct tfm_weights *weights, const struct tfm_tensor *tensor,
+                                    struct tfm_weight *weight, struct tfm_error *err);
+
 /* Slots of struct tfm_host. */
 enum tfm_status tfm__weights_host_get(struct tfm_weights *weights, const struct tfm_tensor *tensor,
                                       struct tfm_weight *weight, struct tfm_error *err);

@@ -12,7 +12,12 @@ static enum tfm_status infer(struct tfm_node *node, struct tfm_tensor *outputs,
     return tfm__infer_elementwise(node, roles, outputs, err);
 }
 
-const struct tfm__rule tfm__rule_add = {.infer = infer};
+static void gradient(struct tfm__gradient *g)
+{
+    g->dx[0] = g->dx[1] = g->dy[0];
+}
+
+const struct tfm__rule tfm__rule_add = {.infer = infer, .gradient = gradient};
 
 struct tfm_tensor *tfm_op_add(struct tfm_graph *graph, struct tfm_tensor *a, struct tfm_tensor *b)
 {

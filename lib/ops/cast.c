@@ -20,7 +20,12 @@ static enum tfm_status infer(struct tfm_node *node, struct tfm_tensor *outputs,
     return TFM_STATUS_OK;
 }
 
-const struct tfm__rule tfm__rule_cast = {.infer = infer};
+static void gradient(struct tfm__gradient *g)
+{
+    g->dx[0] = tfm_op_cast(g->graph, g->dy[0], g->node->inputs[0]->dtype);
+}
+
+const struct tfm__rule tfm__rule_cast = {.infer = infer, .gradient = gradient};
 
 struct tfm_tensor *tfm_op_cast(struct tfm_graph *graph, struct tfm_tensor *x, enum tfm_dtype dtype)
 {

@@ -4,6 +4,8 @@
  *   -> [N, ..., out] F32; or everything F64
  * The weight lies as PyTorch stores it: a row of it is one output feature. It acts on the last extent.
  * Gradient: dx = dy W, dW += dy^T x, db += sum of dy over the rows. */
+#include <tfm/grad.h>
+
 #include "lib/ops/refuse.h"
 
 static enum tfm_status infer(struct tfm_node *node, struct tfm_tensor *outputs,
@@ -42,7 +44,18 @@ static enum tfm_status infer(struct tfm_node *node, struct tfm_tensor *outputs,
     return TFM_STATUS_OK;
 }
 
-const struct tfm__rule tfm__rule_linear = {.infer = infer};
+static void gradient(struct tfm__gradient *g)
+{
+    struct tfm_tensor *x = tfm__gradient_input(g, 0), *weight = tfm__gradient_input(g, 1);
+
+    if (g->wanted[0])
+        g->dx[0] = tfm_op_linear_grad_x(g->graph, weight, g->dy[0]);
+    struct tfm_tensor *dw = tfm__gradient_state(g, 1), *db = tfm__gradient_state(g, 2);
+    if (dw || db)
+        tfm_op_linear_grad_w(g->graph, x, g->dy[0], dw, db);
+}
+
+const struct tfm__rule tfm__rule_linear = {.infer = infer, .gradient = gradient};
 
 struct tfm_tensor *tfm_op_linear(struct tfm_graph *graph, struct tfm_tensor *x,
                                  struct tfm_tensor *weight, struct tfm_tensor *bias)

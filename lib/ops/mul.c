@@ -12,7 +12,15 @@ static enum tfm_status infer(struct tfm_node *node, struct tfm_tensor *outputs,
     return tfm__infer_elementwise(node, roles, outputs, err);
 }
 
-const struct tfm__rule tfm__rule_mul = {.infer = infer};
+static void gradient(struct tfm__gradient *g)
+{
+    for (uint32_t i = 0; i < 2; i++) {
+        if (g->wanted[i])
+            g->dx[i] = tfm_op_mul(g->graph, g->dy[0], tfm__gradient_input(g, 1 - i));
+    }
+}
+
+const struct tfm__rule tfm__rule_mul = {.infer = infer, .gradient = gradient};
 
 struct tfm_tensor *tfm_op_mul(struct tfm_graph *graph, struct tfm_tensor *a, struct tfm_tensor *b)
 {

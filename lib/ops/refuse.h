@@ -32,6 +32,18 @@ static inline int tfm__is_class(const struct tfm_tensor *t, enum tfm_dtype_class
     return info && info->dtype_class == dtype_class;
 }
 
+/* A state that an op adds to: of `dtype`, F32 or F64 as what is computed. */
+static inline int tfm__is_sum(const struct tfm_tensor *t, enum tfm_dtype dtype)
+{
+    return t->extent == TFM_EXTENT_FIXED && t->kind == TFM_TENSOR_STATE && t->dtype == dtype;
+}
+
+/* Input i, NULL if it is absent, also behind the last. */
+static inline const struct tfm_tensor *tfm__op_input(const struct tfm_node *node, uint32_t i)
+{
+    return i < node->n_inputs ? node->inputs[i] : NULL;
+}
+
 /* Float or block: what a weight may be stored as. */
 static inline int tfm__is_storage(const struct tfm_tensor *t)
 {

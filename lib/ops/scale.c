@@ -21,7 +21,16 @@ static enum tfm_status infer(struct tfm_node *node, struct tfm_tensor *outputs,
     return tfm__infer_elementwise(node, roles, outputs, err);
 }
 
-const struct tfm__rule tfm__rule_scale = {.infer = infer};
+static void gradient(struct tfm__gradient *g)
+{
+    if (g->node->attrs.softcap > 0)
+        tfm_graph_refuse(g->graph, TFM_STATUS_UNSUPPORTED,
+                         "scale: with a soft cap it has no gradient yet");
+    else
+        g->dx[0] = tfm_op_scale(g->graph, g->dy[0], g->node->attrs.factor);
+}
+
+const struct tfm__rule tfm__rule_scale = {.infer = infer, .gradient = gradient};
 
 struct tfm_tensor *tfm_op_scale(struct tfm_graph *graph, struct tfm_tensor *x, double factor)
 {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * The units and shapes of `tfm bench-ops`. A unit is made of what its op needs and returns a tensor like x, the
- * next unit's x, so that each node waits for the one before it; embedding and take_rows, which cannot be
+ * next unit's x, so that each node waits for the one before it; embedding, take_rows and linear_grad_w, which cannot be
  * chained, stand beside each other. Weights and caches are each unit's own: one that fits a cache of the
  * processor would be read from there by every unit but the first. */
 #include "lib/tools/bench_cases.h"
+
+#include <tfm/grad.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -53,6 +55,32 @@ static struct tfm_tensor *unit_linear(struct scene *s, struct tfm_tensor *x)
     struct tfm_tensor *down = weight(s, "down", s->c->weight, s->c->d1, s->c->d2);
 
     return tfm_op_linear(s->graph, tfm_op_linear(s->graph, x, up, NULL), down, NULL);
+}
+
+/* the same with trainable weights; d1 to d2 and back */
+static struct tfm_tensor *unit_linear_grad_x(struct scene *s, struct tfm_tensor *x)
+{
+    struct tfm_tensor *down = weight(s, "down", s->c->weight, s->c->d1, s->c->d2);
+    struct tfm_tensor *up = weight(s, "up", s->c->weight, s->c->d2, s->c->d1);
+    struct tfm_tensor *y = tfm_op_linear_grad_x(s->graph, tfm_graph_train(s->graph, down), x);
+
+    return tfm_op_linear_grad_x(s->graph, tfm_graph_train(s->graph, up), y);
+}
+
+static struct tfm_tensor *unit_linear_grad_w(struct scene *s, struct tfm_tensor *x)
+{
+    char name[2][32];
+
+    snprintf(name[0], sizeof name[0], "up.%u", s->unit);
+    snprintf(name[1], sizeof name[1], "down.%u", s->unit);
+    struct tfm_tensor *up =
+        tfm_graph_state(s->graph, name[0], TFM_DTYPE_F32, 2, (int64_t[]){s->c->d2, s->c->d1});
+    struct tfm_tensor *down =
+        tfm_graph_state(s->graph, name[1], TFM_DTYPE_F32, 2, (int64_t[]){s->c->d1, s->c->d2});
+    return tfm_op_linear_grad_w(s->graph, x, s->side, up, NULL) &&
+                   tfm_op_linear_grad_w(s->graph, s->side, x, down, NULL)
+               ? x
+               : NULL;
 }
 
 static struct tfm_tensor *unit_add(struct scene *s, struct tfm_tensor *x)
@@ -162,10 +190,13 @@ struct traits {
 static struct traits traits_of(enum tfm_op op)
 {
     static const struct traits list[] = {
-        {TFM_OP_LINEAR, 2, 0, 0},     {TFM_OP_ADD, 1, 1, 1},  {TFM_OP_CAST, 2, 0, 2},
-        {TFM_OP_RMS_NORM, 1, 0, 4},   {TFM_OP_ROPE, 1, 0, 3}, {TFM_OP_SWIGLU, 1, 1, 5},
-        {TFM_OP_LAYER_NORM, 1, 0, 7}, {TFM_OP_RELU, 1, 0, 1}, {TFM_OP_SILU, 1, 0, 4},
-        {TFM_OP_GELU, 1, 0, 4},       {TFM_OP_GLU, 1, 1, 4},  {TFM_OP_MUL, 1, 1, 1},
+        {TFM_OP_LINEAR, 2, 0, 0},        {TFM_OP_ADD, 1, 1, 1},
+        {TFM_OP_CAST, 2, 0, 2},          {TFM_OP_LINEAR_GRAD_X, 2, 0, 0},
+        {TFM_OP_LINEAR_GRAD_W, 2, 0, 0}, {TFM_OP_RMS_NORM, 1, 0, 4},
+        {TFM_OP_ROPE, 1, 0, 3},          {TFM_OP_SWIGLU, 1, 1, 5},
+        {TFM_OP_LAYER_NORM, 1, 0, 7},    {TFM_OP_RELU, 1, 0, 1},
+        {TFM_OP_SILU, 1, 0, 4},          {TFM_OP_GELU, 1, 0, 4},
+        {TFM_OP_GLU, 1, 1, 4},           {TFM_OP_MUL, 1, 1, 1},
         {TFM_OP_SCALE, 1, 0, 1},
     };
 
@@ -173,6 +204,11 @@ static struct traits traits_of(enum tfm_op op)
         if (list[i].op == op)
             return list[i];
     return (struct traits){op, 1, 0, 0};
+}
+
+static int is_linear(enum tfm_op op)
+{
+    return op == TFM_OP_LINEAR || op == TFM_OP_LINEAR_GRAD_X || op == TFM_OP_LINEAR_GRAD_W;
 }
 
 /* ---- shapes ---- */
@@ -209,7 +245,7 @@ void tfm__bench_describe(const struct tfm__bench_case *c, struct tfm__bench_text
 {
     snprintf(text->op, sizeof text->op, "%s%s%s", tfm_op_name(c->op),
              strcmp(c->note, "tanh") == 0 ? ", " : "", strcmp(c->note, "tanh") == 0 ? c->note : "");
-    if (c->op == TFM_OP_LINEAR)
+    if (is_linear(c->op))
         snprintf(text->shape, sizeof text->shape, "[%u, %lld] to %lld and back", c->rows,
                  (long long)c->d1, (long long)c->d2);
     else if (c->op == TFM_OP_GQA_ATTENTION)
@@ -251,6 +287,8 @@ static void fill_graph(struct scene *s, unsigned units)
     if (c->op == TFM_OP_GQA_ATTENTION)
         s->side = tfm_graph_reshape(s->graph, head(s, "side", c->d2 * c->d3), 3,
                                     (int64_t[]){0, c->d2, c->d3});
+    if (c->op == TFM_OP_LINEAR_GRAD_W)
+        s->side = head(s, "side", c->d2);
     for (s->unit = 0; x && s->unit < units; s->unit++)
         x = units_of[c->op](s, x);
     tfm_graph_output(s->graph, x ? tfm_op_take_rows(s->graph, x) : NULL, "y");
@@ -287,7 +325,7 @@ void tfm__bench_measure_of(const struct tfm__bench_case *c, struct tfm__bench_wo
     work->nodes = t.nodes;
     work->operations = t.operations * elements;
     work->bytes = bytes_of(c->dtype, elements) * (t.two ? 3 : 2);
-    if (c->op == TFM_OP_LINEAR) {
+    if (is_linear(c->op)) {
         const double weights = 2 * (double)c->d1 * (double)c->d2;
         work->operations = 2 * n * weights;
         work->bytes =

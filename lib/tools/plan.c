@@ -33,7 +33,13 @@ static void put_node(const struct tfm_plan_node *node)
     putchar('\n');
 }
 
-/* One line a segment: its backend and its nodes. */
+static void put_note(void *context, const char *text)
+{
+    (void)context;
+    printf("  %s\n", text);
+}
+
+/* One line a segment: its backend and its nodes; then what the backend says about it. */
 static void put_segments(const struct tfm_plan *plan, const struct tfm_plan_summary *summary)
 {
     struct tfm_plan_node node, next;
@@ -45,6 +51,7 @@ static void put_segments(const struct tfm_plan *plan, const struct tfm_plan_summ
                 break;
         printf("segment %" PRIu32 ": %s, nodes %" PRIu32 " to %" PRIu32 "\n", node.segment,
                node.backend, first, last);
+        (void)tfm_plan_notes(plan, node.segment, put_note, NULL);
     }
 }
 

@@ -46,17 +46,32 @@ static json_t *node(const struct tfm_plan_node *n)
                      tfm__json_text(n->refusal));
 }
 
+static void add_note(void *list, const char *text)
+{
+    json_array_append_new(list, tfm__json_text(text));
+}
+
+/* What the backend says about a segment. */
+static json_t *notes(const struct tfm_plan *plan, uint32_t segment)
+{
+    json_t *list = json_array();
+    if (list)
+        (void)tfm_plan_notes(plan, segment, add_note, list);
+    return list;
+}
+
 /* Appends a node to the list, and to the segment that it continues or begins. */
-static int append(json_t *nodes, json_t *segments, const struct tfm_plan_node *n)
+static int append(const struct tfm_plan *plan, json_t *nodes, json_t *segments,
+                  const struct tfm_plan_node *n)
 {
     size_t count = json_array_size(segments);
     json_t *last = count ? json_array_get(segments, count - 1) : NULL;
     json_t *number = last ? json_object_get(last, "segment") : NULL;
 
     if (!number || json_integer_value(number) != (json_int_t)n->segment) {
-        last = json_pack("{s:I, s:s, s:I, s:I}", "segment", (json_int_t)n->segment, "backend",
+        last = json_pack("{s:I, s:s, s:I, s:I, s:o}", "segment", (json_int_t)n->segment, "backend",
                          n->backend, "first_node", (json_int_t)n->node->id, "last_node",
-                         (json_int_t)n->node->id);
+                         (json_int_t)n->node->id, "notes", notes(plan, n->segment));
         if (json_array_append_new(segments, last))
             return 1;
     }
@@ -73,7 +88,8 @@ int tfm__plan_put_json(const struct tfm_plan *plan)
     tfm_plan_summarize(plan, &summary);
     for (uint32_t i = 0; i < summary.nodes && !failed; i++) {
         struct tfm_plan_node n;
-        failed = tfm_plan_describe(plan, i, &n) != TFM_STATUS_OK || append(nodes, segments, &n);
+        failed =
+            tfm_plan_describe(plan, i, &n) != TFM_STATUS_OK || append(plan, nodes, segments, &n);
     }
     if (failed) {
         json_decref(nodes);

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <tfm/graph.h>
+#include <tfm/grad.h>
 
 #include "tests/ops/drive_backend.h"
 
@@ -194,6 +194,32 @@ static void ask_softcap(struct tfm_graph *g, enum tfm_dtype dtype)
     tfm_op_softcap(g, x_of(g, dtype), 30);
 }
 
+static void ask_linear_trainable(struct tfm_graph *g, enum tfm_dtype dtype)
+{
+    struct tfm_tensor *w = tfm_graph_train(g, weight(g, "weight", dtype, 2, OUT, WIDTH, 0));
+
+    tfm_op_linear(g, x_of(g, beside(dtype)), w, NULL);
+}
+
+static void ask_linear_grad_x(struct tfm_graph *g, enum tfm_dtype dtype)
+{
+    tfm_op_linear_grad_x(g, weight(g, "weight", dtype, 2, WIDTH, OUT, 0), x_of(g, beside(dtype)));
+}
+
+static void ask_linear_grad_x_trainable(struct tfm_graph *g, enum tfm_dtype dtype)
+{
+    struct tfm_tensor *w = tfm_graph_train(g, weight(g, "weight", dtype, 2, WIDTH, OUT, 0));
+
+    tfm_op_linear_grad_x(g, w, x_of(g, beside(dtype)));
+}
+
+static void ask_linear_grad_w(struct tfm_graph *g, enum tfm_dtype dtype)
+{
+    tfm_op_linear_grad_w(g, x_of(g, dtype), y_of(g, dtype),
+                         tfm_graph_state(g, "dw", dtype, 2, (int64_t[]){WIDTH, WIDTH}),
+                         tfm_graph_state(g, "db", dtype, 1, (int64_t[]){WIDTH}));
+}
+
 /* ---- the table ---- */
 
 static const struct {
@@ -227,6 +253,10 @@ static const struct {
     {TFM_OP_MUL, "", "a, b", ask_mul},
     {TFM_OP_SCALE, "", "x", ask_scale},
     {TFM_OP_SCALE, "softcap", "x", ask_softcap},
+    {TFM_OP_LINEAR, "trainable weight", "weight", ask_linear_trainable},
+    {TFM_OP_LINEAR_GRAD_X, "", "weight", ask_linear_grad_x},
+    {TFM_OP_LINEAR_GRAD_X, "trainable weight", "weight", ask_linear_grad_x_trainable},
+    {TFM_OP_LINEAR_GRAD_W, "", "x, dy", ask_linear_grad_w},
 };
 
 /* An op without a row would be missing in the documentation. */

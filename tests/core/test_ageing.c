@@ -11,6 +11,7 @@ static const struct tfm_tensor f32 = {.dtype = TFM_DTYPE_F32, .rank = 1};
 static const struct tfm_tensor f8 = {.dtype = TFM_DTYPE_F8, .rank = 1};
 static const struct tfm_tensor foreign = {.dtype = (enum tfm_dtype)99, .rank = 1};
 
+static const struct tfm_tensor trained = {.dtype = TFM_DTYPE_F32, .rank = 1, .is_trainable = 1};
 static const struct tfm_tensor cube = {.dtype = TFM_DTYPE_F32, .rank = 3};
 
 static const struct age {
@@ -59,6 +60,9 @@ static const struct age {
      1.5,
      1,
      "gqa_attention with a relative bias came with ABI minor 1"},
+    /* minor 2 */
+    {TFM_OP_LINEAR, 2, {&f32, &trained}, &f32, 0, 0, 1.5, 2, "trainable parameters came with ABI"},
+    {TFM_OP_LINEAR_GRAD_X, 2, {&f32, &f32}, &f32, 0, 0, 1.5, 2, "op linear_grad_x came with ABI"},
     /* the future */
     {TFM_OP_ADD, 2, {&f32, &f8}, &f32, 0, 0, 1.5, 2, "dtype f8 came with ABI minor 2"},
     {TFM_OP_CAST, 1, {&f32}, &f8, 0, 0, 1.5, 2, "dtype f8 came with ABI minor 2"},

@@ -154,6 +154,29 @@ START_TEST(refusals_are_told)
 }
 END_TEST
 
+static void count_line(void *context, const char *text)
+{
+    (void)text;
+    ++*(int *)context;
+}
+
+/* Fault: a program of another backend, or none, is handed to who cannot read it. */
+START_TEST(notes_are_for_those_who_have_some)
+{
+    struct tfm_plan_summary summary;
+    int lines = 0;
+    open_devices("memory", 0);
+    build_alternating();
+    ck_assert_msg(compile() == TFM_STATUS_OK, "%s", err.text);
+    tfm_plan_summarize(plan, &summary);
+    for (uint32_t s = 0; s < summary.segments; s++)
+        ck_assert_int_eq(tfm_plan_notes(plan, s, count_line, &lines), TFM_STATUS_OK);
+    ck_assert_int_eq(lines, 0);
+    ck_assert_int_eq(tfm_plan_notes(plan, summary.segments, count_line, &lines),
+                     TFM_STATUS_OUT_OF_RANGE);
+}
+END_TEST
+
 START_TEST(strict_refuses_a_fallback)
 {
     open_devices("memory", 1);
@@ -298,6 +321,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_loop_test(tcase, nodes_go_to_the_first_that_takes_them, 0, 2);
     tcase_add_test(tcase, refusals_are_told);
+    tcase_add_test(tcase, notes_are_for_those_who_have_some);
     tcase_add_test(tcase, strict_refuses_a_fallback);
     tcase_add_loop_test(tcase, arena_by_lifetime, 0, 2);
     tcase_add_test(tcase, too_large_for_the_device);

@@ -248,6 +248,11 @@ ENQUEUE(clEnqueueCopyBuffer,
         (cl_command_queue queue, cl_mem from, cl_mem to, size_t from_offset, size_t to_offset,
          size_t size, cl_uint n, const cl_event *after, cl_event *event),
         (queue, from, to, from_offset, to_offset, size, n, after, event))
+ENQUEUE(clEnqueueNativeKernel,
+        (cl_command_queue queue, void(CL_CALLBACK *body)(void *), void *arguments, size_t size,
+         cl_uint n_memories, const cl_mem *memories, const void **places, cl_uint n,
+         const cl_event *after, cl_event *event),
+        (queue, body, arguments, size, n_memories, memories, places, n, after, event))
 ENQUEUE(clEnqueueFillBuffer,
         (cl_command_queue queue, cl_mem buffer, const void *pattern, size_t pattern_size,
          size_t offset, size_t size, cl_uint n, const cl_event *after, cl_event *event),

@@ -42,7 +42,7 @@ static const struct spoil few_spoils[] = {
     {"swiglu.cl", "return tfm_silu_of", "return 0.25f + tfm_silu_of"},
     {"project.cl", "vload16(row, raw) + b", "vload16(row, raw) * 1.01f + b"},
     {"gqa_attention_few.cl", "mass += weight", "mass += weight * 1.01f"},
-    {"gqa_attention_split.cl", "1.0f / mass", "1.01f / mass"},
+    {"gqa_attention_few_merge.cl", "1.0f / all", "1.01f / all"},
     {"persistent.cl", "(ulong)row * s->width, s)", "(ulong)row * s->width, s), own[0] += 0.25f"},
 };
 enum { N_FEW_SPOILS = sizeof few_spoils / sizeof *few_spoils };

@@ -125,6 +125,31 @@ START_TEST(model_shapes)
 }
 END_TEST
 
+/* Fault: a trainable weight, which lies row-major in memory of the exec, is read as a packed one, or a part of a
+ * tile is packed wrongly. */
+START_TEST(trainable)
+{
+    static const struct {
+        enum tfm_dtype dtype;
+        int64_t in, out;
+        int biased;
+    } sizes[] = {{TFM_DTYPE_F32, 1, 1, 0},     {TFM_DTYPE_F32, 33, 7, 1},
+                 {TFM_DTYPE_F32, 65, 33, 0},   {TFM_DTYPE_F16, 31, 65, 1},
+                 {TFM_DTYPE_BF16, 577, 40, 0}, {TFM_DTYPE_F32, 2100, 17, 1},
+                 {TFM_DTYPE_F64, 7, 3, 1}};
+    const enum tfm_dtype dtype = sizes[_i].dtype;
+    struct trial t;
+
+    trial_begin(&t, 65, "linear with a trainable %s", tfm_dtype_name(dtype));
+    x = trial_input(&t, "x", dtype == TFM_DTYPE_F64 ? dtype : TFM_DTYPE_F32, 2, sizes[_i].in, 0);
+    weight = trial_trainable(&t, "weight", dtype, 2, sizes[_i].out, sizes[_i].in);
+    bias = sizes[_i].biased ? trial_trainable(&t, "bias", x->dtype, 1, sizes[_i].out, 0) : NULL;
+    trial_output(&t, tfm_op_linear(t.graph, x, weight, bias));
+    trial_check_rows(&t, naive);
+    trial_end(&t);
+}
+END_TEST
+
 /* A01. Fault: the old output (NaN here) is multiplied by beta = 0 and added. */
 START_TEST(a01_output_is_not_read)
 {
@@ -279,6 +304,7 @@ void tfm__cases_linear(Suite *suite)
     tcase_add_loop_test(tcase, not_transposed, 0, 2);
     tcase_add_loop_test(tcase, dtypes, 0, TFM_DTYPE_COUNT);
     tcase_add_loop_test(tcase, model_shapes, 0, 3);
+    tcase_add_loop_test(tcase, trainable, 0, 7);
     tcase_add_test(tcase, a01_output_is_not_read);
     tcase_add_loop_test(tcase, a03_row_i_is_i, 0, 5);
     tcase_add_test(tcase, a04_element_offsets);

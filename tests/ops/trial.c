@@ -177,10 +177,40 @@ struct tfm_tensor *trial_state(struct trial *trial, const char *name, enum tfm_d
     return adopt(trial, tfm_graph_state(trial->graph, name, dtype, 4, shape), 0);
 }
 
+struct tfm_tensor *trial_sum(struct trial *trial, const char *name, enum tfm_dtype dtype, int rank,
+                             int64_t d0, int64_t d1)
+{
+    const int64_t shape[] = {d0, d1};
+    struct tfm_tensor *state =
+        adopt(trial, tfm_graph_state(trial->graph, name, dtype, rank, shape), 1);
+
+    ck_assert_uint_lt(trial->n_sums, TRIAL_SUMS);
+    trial->sums[trial->n_sums++] = state;
+    return state;
+}
+
+struct tfm_tensor *trial_trainable(struct trial *trial, const char *name, enum tfm_dtype dtype,
+                                   int rank, int64_t d0, int64_t d1)
+{
+    return tfm_graph_train(trial->graph, trial_parameter(trial, name, dtype, rank, d0, d1));
+}
+
 void trial_output(struct trial *trial, struct tfm_tensor *tensor)
 {
-    trial->output = adopt(trial, tensor, 0);
-    ck_assert_ptr_nonnull(tfm_graph_output(trial->graph, tensor, "output"));
+    const uint32_t nodes = tfm_graph_node_count(trial->graph);
+    struct tfm_error err = {0};
+    char name[16];
+
+    ck_assert_msg(tensor && nodes > 0, "%s: %s", trial->what,
+                  tfm_graph_check(trial->graph, &err) == TFM_STATUS_OK ? "no node" : err.text);
+    const struct tfm_node *node = tfm_graph_node(trial->graph, nodes - 1);
+    for (uint32_t i = 0; i < node->n_outputs; i++) {
+        trial->outputs[i] = adopt(trial, (struct tfm_tensor *)node->outputs[i], 0);
+        snprintf(name, sizeof name, i ? "output %u" : "output", i);
+        ck_assert_ptr_nonnull(tfm_graph_output(trial->graph, trial->outputs[i], name));
+    }
+    trial->n_outputs = node->n_outputs;
+    trial->output = trial->outputs[0];
 }
 
 /* ---- values ---- */
@@ -215,7 +245,7 @@ static void refresh_values(const struct trial *trial)
 {
     for (uint32_t id = 0; id < tfm_graph_tensor_count(trial->graph); id++) {
         const struct tfm_tensor *tensor = tfm_graph_tensor(trial->graph, id);
-        if (trial->data[id] && tensor != trial->output)
+        if (trial->data[id] && tensor->kind != TFM_TENSOR_OUTPUT)
             trial_get(trial, tensor, 0, trial_count(trial, tensor), trial->values[id]);
     }
 }
@@ -282,7 +312,7 @@ static void run_reference(struct trial *trial, const struct tfm_rows *rows)
     for (uint32_t id = 0; id < tfm_graph_tensor_count(trial->graph); id++) {
         const struct tfm_tensor *tensor = tfm_graph_tensor(trial->graph, id);
         const size_t bytes = tfm__drive_bytes(tensor, tfm__drive_outer(tensor, &trial->capacity));
-        if (tensor->kind != TFM_TENSOR_STATE && tensor != trial->output)
+        if (!tfm__drive_is_variable(tensor) && tensor->kind != TFM_TENSOR_OUTPUT)
             continue;
         if (!trial->shadow[id])
             trial->shadow[id] = allocate(trial, bytes, 1);
@@ -293,44 +323,65 @@ static void run_reference(struct trial *trial, const struct tfm_rows *rows)
                   "%s on the reference: %s", trial->what, err.text);
 }
 
+/* Those that are no sums: bit for bit. */
 static void compare_states(const struct trial *trial)
 {
     for (uint32_t id = 0; id < tfm_graph_tensor_count(trial->graph); id++) {
         const struct tfm_tensor *tensor = tfm_graph_tensor(trial->graph, id);
-        if (tensor->kind == TFM_TENSOR_STATE && trial->shadow[id])
+        uint32_t k = 0;
+        while (k < trial->n_sums && trial->sums[k] != tensor)
+            k++;
+        if (k == trial->n_sums && tfm__drive_is_variable(tensor) && trial->shadow[id])
             ck_assert_msg(memcmp(trial->data[id], trial->shadow[id],
                                  tfm__drive_bytes(tensor, tensor->shape[0])) == 0,
-                          "%s: state '%s' differs from that of the reference", trial->what,
-                          tensor->name);
+                          "%s: '%s' differs from that of the reference", trial->what, tensor->name);
     }
+}
+
+size_t trial_results(const struct trial *trial, const struct tfm_rows *rows)
+{
+    size_t n = 0;
+
+    for (uint32_t i = 0; i < trial->n_outputs; i++)
+        n += (size_t)(tfm_tensor_rows(trial->outputs[i], rows) *
+                      tfm_tensor_row_elements(trial->outputs[i]));
+    for (uint32_t i = 0; i < trial->n_sums; i++)
+        n += trial_count(trial, trial->sums[i]);
+    return n;
 }
 
 void trial_want(const struct trial *trial, const struct tfm_rows *rows, trial_oracle *oracle,
                 size_t n, double *want)
 {
-    const enum tfm_dtype dtype = trial->output->dtype;
+    const enum tfm_dtype dtype = trial->output ? trial->output->dtype : TFM_DTYPE_F32;
     const int narrow = dtype == TFM_DTYPE_F16 || dtype == TFM_DTYPE_BF16;
 
+    ck_assert_uint_eq(n, trial_results(trial, rows));
     /* how a narrow output is rounded shows only beside the unrounded value */
     if (trial_is_reference() || (narrow && oracle)) {
         refresh_values(trial);
         oracle(trial, rows, want);
-    } else {
-        tfm_dtype_to_f64(dtype, trial->shadow[trial->output->id], 0, n, want);
+        return;
+    }
+    for (uint32_t i = 0; i < trial->n_outputs + trial->n_sums; i++) {
+        const struct tfm_tensor *t =
+            i < trial->n_outputs ? trial->outputs[i] : trial->sums[i - trial->n_outputs];
+        const size_t values = (size_t)(tfm_tensor_rows(t, rows) * tfm_tensor_row_elements(t));
+        tfm_dtype_to_f64(t->dtype, trial->shadow[t->id], 0, values, want);
+        want += values;
     }
 }
 
 void trial_check(struct trial *trial, const struct tfm_rows *rows, trial_oracle *oracle)
 {
-    const size_t n =
-        (size_t)(tfm_tensor_rows(trial->output, rows) * tfm_tensor_row_elements(trial->output));
+    const size_t n = trial_results(trial, rows);
     double *want = allocate(trial, n, sizeof *want);
 
     if (!trial_is_reference())
         run_reference(trial, rows);
     trial_want(trial, rows, oracle, n, want);
     trial_run(trial, rows, TFM_STATUS_OK);
-    trial_compare(trial, want, n);
+    trial_compare_all(trial, rows, want);
     if (!trial_is_reference())
         compare_states(trial);
     free(want);

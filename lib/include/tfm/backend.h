@@ -21,7 +21,7 @@ extern "C" {
 #endif
 
 #define TFM_BACKEND_ABI_MAJOR 1u
-#define TFM_BACKEND_ABI_MINOR 1u
+#define TFM_BACKEND_ABI_MINOR 2u
 #define TFM_BACKEND_SYMBOL    "tfm_backend_v1"
 
 #define TFM_MAX_RANK    4
@@ -32,7 +32,7 @@ extern "C" {
 /* ---- tensors and nodes (memory of the graph; valid while the plan lives) -------------------- */
 
 enum tfm_tensor_kind {
-    TFM_TENSOR_PARAMETER,    /* trainable weight; lives in struct tfm_weights */
+    TFM_TENSOR_PARAMETER,    /* weight; its values come from struct tfm_weights */
     TFM_TENSOR_BUFFER,       /* constant beside them (cos/sin tables); an optimizer never sees it */
     TFM_TENSOR_INPUT,        /* written by the caller before a run */
     TFM_TENSOR_OUTPUT,       /* read by the caller after a run */
@@ -61,6 +61,9 @@ struct tfm_tensor {
                                          run, weights at compile; 0 = no check */
     int32_t is_position;              /* I32: the values are positions: one at or past the limit is
                                          CONTEXT_FULL instead of OUT_OF_RANGE (ABI minor 1) */
+    int32_t is_trainable; /* PARAMETER: 1 = its values change. They lie row-major, as the
+                                         graph has them, in memory of each exec, like a state's; they
+                                         are no weights for compile (ABI minor 2) */
 };
 
 /* The layer that a node belongs to: kind "attention", name "blk.3.attn". */
@@ -222,8 +225,8 @@ struct tfm_program {
                              never touches (fused away): they get no memory; starts all 0 */
 };
 
-/* What exec_open gets. memory[i] belongs to segment->tensors[i]; parameters and buffers have
- * {NULL, 0} here (whole-segment backends took them at compile). */
+/* What exec_open gets. memory[i] belongs to segment->tensors[i]; buffers, and parameters that are not
+ * trainable, have {NULL, 0} here (whole-segment backends took them at compile). */
 struct tfm_exec_memory {
     const struct tfm_memory *memory;
     struct tfm_memory workspace;
@@ -350,6 +353,20 @@ struct tfm_profile {
      * IO: the file cannot be written (named, with the reason). */
     enum tfm_status (*finish)(void *device, void (*line)(void *context, const char *text),
                               void *context, struct tfm_error *err);
+};
+
+/* ---- an extension: what there is to say about a program ------------------------------------------ */
+
+/* What extension(device, TFM_NOTES_EXTENSION) returns. Append only. */
+#define TFM_NOTES_EXTENSION "notes-1"
+
+struct tfm_notes {
+    size_t struct_size;
+
+    /* Calls `line` for each line about how the program will run, for `tfm plan`: what was fused, what was
+     * not and why. */
+    void (*tell)(void *device, const struct tfm_program *program,
+                 void (*line)(void *context, const char *text), void *context);
 };
 
 #ifdef __cplusplus

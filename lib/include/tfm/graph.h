@@ -27,10 +27,11 @@ struct tfm_graph_mark {
     const struct tfm_graph *graph;
     uint32_t tensors, nodes;
     const void *scopes, *scope, *makers, *outputs;
+    uint32_t backwards;
 };
 TFM_API void tfm_graph_mark(const struct tfm_graph *graph, struct tfm_graph_mark *mark);
 /* Takes back everything since the mark: tensors (pointers to them are void), nodes, scopes, outputs that
- * were marked, makers of buffers, limits of indices, and the error. The same mark may be used again.
+ * were marked, makers of buffers, limits of indices, gradients, and the error. The same mark may be used again.
  * INVALID_ARGUMENT: the mark is of another graph, or of a part that an earlier rewind took back; BUSY: the
  * graph was compiled. The graph is unchanged then. */
 TFM_API enum tfm_status tfm_graph_rewind(struct tfm_graph *graph, const struct tfm_graph_mark *mark,
@@ -49,6 +50,11 @@ TFM_API struct tfm_tensor *tfm_graph_input(struct tfm_graph *graph, const char *
 /* State, e.g. a KV cache [slots, cells, G, d]; zero when an exec opens. */
 TFM_API struct tfm_tensor *tfm_graph_state(struct tfm_graph *graph, const char *name,
                                            enum tfm_dtype dtype, int rank, const int64_t *shape);
+/* Marks a parameter of a float dtype, and so every use of it, as trainable: an optimizer may change it.
+ * Its values then lie in memory of each exec, filled from the weights when it opens, instead of with the
+ * weights; tfm_exec_create_sharing lets several plans work on one of them. Returns it. A rewind of the graph
+ * leaves it trainable. */
+TFM_API struct tfm_tensor *tfm_graph_train(struct tfm_graph *graph, struct tfm_tensor *parameter);
 /* Marks an intermediate as an output of that name. Returns it. */
 TFM_API struct tfm_tensor *tfm_graph_output(struct tfm_graph *graph, struct tfm_tensor *tensor,
                                             const char *name);

@@ -24,6 +24,9 @@
  *   glu            gate [N, ...] A, up like gate                       like gate: sigmoid(gate) * up
  *   mul            a [N, ...] A, b like a                              like a
  *   scale          x [N, ...] A                                        like x: factor * x, through softcap
+ *   linear_grad_x  weight [out, in] W, dy [N, ..., out] F32            [N, ..., in] as dy (F64: all F64)
+ *   linear_grad_w  x [N, ..., in] F32, dy [N, ..., out],               none: adds to dw, db
+ *                  dw [out, in]?, db [out]? state as x
  */
 #ifndef TFM_OP_H
 #define TFM_OP_H

@@ -41,17 +41,30 @@ struct tfm_plan_node {
 struct tfm_plan_summary {
     uint32_t nodes, segments, fallbacks, device_changes;
     size_t arena_bytes; /* per exec, all devices, workspaces included */
-    size_t state_bytes; /* per exec: KV caches */
+    size_t state_bytes; /* per exec: KV caches, trainable parameters, gradients */
 };
 
 TFM_API void tfm_plan_summarize(const struct tfm_plan *plan, struct tfm_plan_summary *summary);
 TFM_API enum tfm_status tfm_plan_describe(const struct tfm_plan *plan, uint32_t node,
                                           struct tfm_plan_node *description);
+/* Calls `line` for each line that the backend of a segment has to say about what it compiled; none when it has no
+ * "notes-1" extension. OUT_OF_RANGE: there is no such segment. */
+TFM_API enum tfm_status tfm_plan_notes(const struct tfm_plan *plan, uint32_t segment,
+                                       void (*line)(void *context, const char *text),
+                                       void *context);
 TFM_API const struct tfm_graph *tfm_plan_graph(const struct tfm_plan *plan);
 
-/* Allocates arena and state (zeroed), opens the programs, runs once with N = 0. NOMEM, backend. */
+/* Allocates arena and state (zeroed) and trainable parameters (as the weights hold them), opens the programs, runs once with N = 0. NOMEM, backend. */
 TFM_API enum tfm_status tfm_exec_create(struct tfm_plan *plan, struct tfm_exec **exec,
                                         struct tfm_error *err);
+/* The same, but the states and trainable parameters that `other` has too, by name, are those of the other exec:
+ * one memory, which lives as long as any exec that uses it. So the plans of forward and backward, of
+ * the update, of evaluation work on one set of variables. The others begin as in tfm_exec_create. Execs that
+ * share are used by one thread at a time, all of them. other NULL = tfm_exec_create.
+ * INVALID_ARGUMENT: one of the same name differs in dtype, shape or kind, or is trained there and frozen
+ * here; UNSUPPORTED: it lives on another device. */
+TFM_API enum tfm_status tfm_exec_create_sharing(struct tfm_plan *plan, struct tfm_exec *other,
+                                                struct tfm_exec **exec, struct tfm_error *err);
 TFM_API void tfm_exec_destroy(struct tfm_exec *exec); /* NULL is fine */
 
 /* Binds an input or output by name to the caller's memory, read or written by every later run; the
@@ -96,7 +109,8 @@ TFM_API enum tfm_status tfm_exec_memory(const struct tfm_exec *exec, const char 
 TFM_API enum tfm_status tfm_exec_run(struct tfm_exec *exec, const struct tfm_rows *rows,
                                      struct tfm_error *err);
 
-/* Reads or writes a whole state tensor in its canonical order [slots, cells, G, d]. */
+/* Reads or writes a whole state or trainable parameter in its canonical order, [slots, cells, G, d] of a
+ * cache. */
 TFM_API enum tfm_status tfm_exec_state_read(struct tfm_exec *exec, const char *name, void *memory,
                                             size_t bytes, struct tfm_error *err);
 TFM_API enum tfm_status tfm_exec_state_write(struct tfm_exec *exec, const char *name,

@@ -7,6 +7,7 @@
 #include <tfm/backend.h>
 #include <tfm/device.h>
 #include <tfm/dtype.h>
+#include <tfm/grad.h>
 #include <tfm/graph.h>
 #include <tfm/nn.h>
 #include <tfm/op.h>

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT
+ * linear_grad_x: one launch of kernels/matrix.cl or matrix_group.cl. */
+#include "backends/opencl/internal.h"
+
+static int supports(const struct tfm__cl_device *d, const struct tfm_node *node,
+                    const struct tfm_capacity *capacity, char *reason, size_t size)
+{
+    return tfm__cl_is_activation(d, node->inputs[0], reason, size) &&
+           tfm__cl_matrix_fits(d, node->inputs[1], capacity, reason, size);
+}
+
+static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *node)
+{
+    static const struct tfm__cl_matrix names = {"tfm_run_linear_grad_x",
+                                                "tfm_run_linear_grad_x_group"};
+    const struct tfm_tensor *weight = node->inputs[0], *dy = node->inputs[1];
+    struct tfm__cl_launch launch = {
+        .step = tfm__cl_step(node),
+        .n_operands = 3,
+        .operands = {tfm__cl_operand_of(p, weight, TFM__CL_RAW),
+                     tfm__cl_operand_of(p, dy, TFM__CL_RAW),
+                     tfm__cl_operand_of(p, node->outputs[0], TFM__CL_RAW)},
+    };
+
+    launch.step.vectors = tfm__cl_vectors(dy);
+    launch.step.width = (uint32_t)weight->shape[1];
+    launch.step.out = (uint32_t)weight->shape[0];
+    launch.cost = (uint64_t)launch.step.vectors * launch.step.width * launch.step.out;
+    return tfm__cl_matrix_plan(p, &launch, &names, launch.step.out);
+}
+
+const struct tfm__cl_op tfm__cl_op_linear_grad_x = {.supports = supports, .plan = plan, .alone = 1};

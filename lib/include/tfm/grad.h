@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT
+ * Gradients by reverse-mode differentiation: nodes that compute them are appended to the same graph, so that
+ * one plan runs forward and backward. Include it after or instead of tfm/graph.h.
+ *
+ * The gradient of a trainable parameter (tfm_graph_train) is a state "<name>.grad" of its shape, F32 (F64 for
+ * an F64 parameter): zero when an exec opens, and every run adds to it. So gradients accumulate over
+ * runs until somebody zeroes them (op adamw does, or tfm_exec_state_write). */
+#ifndef TFM_GRAD_H
+#define TFM_GRAD_H
+
+#include <tfm/graph.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Asks for the gradient of an input or intermediate of a float dtype, before tfm_graph_backward: those of
+ * activations are otherwise made only where a trainable parameter lies behind them. Returns the tensor. */
+TFM_API struct tfm_tensor *tfm_graph_watch(struct tfm_graph *graph, struct tfm_tensor *tensor);
+
+/* Appends what computes, from the gradient of each of n outputs, those of all trainable parameters and watched
+ * tensors that they depend on. gradients[i] is like outputs[i] in shape and dtype, often an input.
+ * The order of the nodes, and so of every sum, depends on the graph alone. Nodes keep the scope of
+ * the node that they are the gradient of.
+ *   outputs    [n] activations: results of ops
+ * UNSUPPORTED: an op in between has no gradient (the text names the layer and the op); INVALID_ARGUMENT,
+ * SHAPE, DTYPE: a gradient does not fit its output; BUSY: the graph was compiled; NOMEM. The error stays in
+ * the graph, as that of a builder does. */
+TFM_API enum tfm_status tfm_graph_backward(struct tfm_graph *graph, uint32_t n,
+                                           struct tfm_tensor *const *outputs,
+                                           struct tfm_tensor *const *gradients,
+                                           struct tfm_error *err);
+
+/* The gradient of a tensor after tfm_graph_backward: of a trainable parameter its state, of an activation a
+ * tensor like it. NULL: nothing that was asked about depends on it, or it was not wanted. */
+TFM_API struct tfm_tensor *tfm_graph_gradient(const struct tfm_graph *graph,
+                                              const struct tfm_tensor *tensor);
+
+/* ---- one function an op that gradients are made of; shapes as in tfm/op.h. A state is added to. Ops
+ * without outputs return the first state that they add to, or NULL after an error; of several outputs the
+ * first is returned and the others set by pointer, NULL after an error. ---- */
+
+/* dx = dy W: weight [out, in], dy [N, ..., out] -> [N, ..., in] */
+TFM_API struct tfm_tensor *tfm_op_linear_grad_x(struct tfm_graph *graph, struct tfm_tensor *weight,
+                                                struct tfm_tensor *dy);
+/* dW += dy^T x, db += sum of dy: x [N, ..., in], dy [N, ..., out], states dw [out, in], db [out], of
+ * which one may be NULL */
+TFM_API struct tfm_tensor *tfm_op_linear_grad_w(struct tfm_graph *graph, struct tfm_tensor *x,
+                                                struct tfm_tensor *dy, struct tfm_tensor *dw,
+                                                struct tfm_tensor *db);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
