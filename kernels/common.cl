@@ -15,6 +15,13 @@
 /* A helper that must vanish into its caller, so that its constant arguments unroll its loops. */
 #define TFM_INLINE static inline __attribute__((always_inline))
 
+/* 1 = the device has no vectors: its compiler makes 16 scalars of each of ours, and what is written out
+ * several times, so that a vector that is loaded serves many sums, only becomes code that it takes
+ * minutes over. The kernels then have the smallest tile alone. No sum is added up in another order. */
+#ifndef TFM_NARROW
+#define TFM_NARROW 0
+#endif
+
 /* Rows of this run that the step works on. */
 static uint tfm_rows(__global const struct tfm_step *s, __global const int *rows)
 {

@@ -102,7 +102,18 @@ static void tfm_attention_fetch(__global const uchar *from, ulong at, ulong stri
         tfm_attention_columns(from, at, stride, TFM_STEP_F32, n, d, wide, to);
 }
 
-/* n keys as columns: to [wide][KEYS]. Up to the next 32 the last one is repeated. */
+/* n keys as columns: to [wide][KEYS]. Up to the next 32 the last one is repeated. One by one, and by 16 x 16
+ * where there are vectors. */
+static void tfm_attention_turn_each(__global const uchar *from, ulong at, ulong stride, uint type,
+                                    uint n, uint d, uint wide, __global float *to)
+{
+    for (uint key = 0; key < ((n + 31) & ~31u); key++) {
+        const ulong element = at + min(key, n - 1) * stride;
+        for (uint i = 0; i < wide; i++)
+            to[i * TFM_ATTENTION_KEYS + key] = i < d ? tfm_load(from, element + i, type) : 0.0f;
+    }
+}
+
 TFM_INLINE void tfm_attention_turn(__global const uchar *from, ulong at, ulong stride,
                                    const uint type, uint n, uint d, uint wide, __global float *to)
 {
@@ -272,6 +283,42 @@ TFM_INLINE void tfm_attention_values(struct tfm_attention *a, uint j, const uint
         tfm_attention_block(a, j, count, i, 1, skip, seen, shrink);
 }
 
+/* Scores of all queries, up to 8 at a time; they see and skip only more from query to query. */
+static void tfm_attention_all_scores(const struct tfm_attention *a, const uint *skip,
+                                     const uint *seen)
+{
+    if (TFM_NARROW) {
+        for (uint j = 0; j < a->n; j++)
+            tfm_attention_scores(a, j, 1, skip[j], seen[j]);
+    } else {
+        for (uint j = 0; j < a->n; j += 8) {
+            const uint last = min(j + 8, a->n) - 1;
+            if (last - j < 4)
+                tfm_attention_scores(a, j, 4, skip[j], seen[last]);
+            else
+                tfm_attention_scores(a, j, 8, skip[j], seen[last]);
+        }
+    }
+}
+
+/* Sums of queries j..j+same-1, same <= 4, which see the same cells. */
+static void tfm_attention_alike(struct tfm_attention *a, uint j, uint same, uint skip, uint seen,
+                                const float *shrink)
+{
+    if (TFM_NARROW) {
+        for (uint i = 0; i < a->wide; i += 16)
+            tfm_attention_block(a, j, 1, i, 1, skip, seen, shrink);
+    } else if (same == 4) {
+        tfm_attention_values(a, j, 4, skip, seen, shrink);
+    } else if (same == 3) {
+        tfm_attention_values(a, j, 3, skip, seen, shrink);
+    } else if (same == 2) {
+        tfm_attention_values(a, j, 2, skip, seen, shrink);
+    } else {
+        tfm_attention_values(a, j, 1, skip, seen, shrink);
+    }
+}
+
 /* Cells [cell, cell + n) of the sequence, n <= KEYS. */
 static void tfm_attention_tile(struct tfm_attention *a, uint cell, uint n,
                                __global const struct tfm_step *s)
@@ -281,7 +328,10 @@ static void tfm_attention_tile(struct tfm_attention *a, uint cell, uint n,
     float shrink[TFM_ATTENTION_QUERIES];
     uint skip[TFM_ATTENTION_QUERIES], seen[TFM_ATTENTION_QUERIES];
 
-    if (s->type[TFM_ATTENTION_K] == TFM_STEP_F16)
+    if (TFM_NARROW)
+        tfm_attention_turn_each(a->k_cache, at, stride, s->type[TFM_ATTENTION_K], n, d, a->wide,
+                                a->k);
+    else if (s->type[TFM_ATTENTION_K] == TFM_STEP_F16)
         tfm_attention_turn(a->k_cache, at, stride, TFM_STEP_F16, n, d, a->wide, a->k);
     else
         tfm_attention_turn(a->k_cache, at, stride, TFM_STEP_F32, n, d, a->wide, a->k);
@@ -290,33 +340,18 @@ static void tfm_attention_tile(struct tfm_attention *a, uint cell, uint n,
         seen[j] = a->end[j] < cell ? 0 : min(a->end[j] - cell, n);
         skip[j] = TFM_ATTENTION_GENERAL && a->begin[j] > cell ? a->begin[j] - cell : 0;
     }
-    /* seen and skip only grow from query to query */
-    for (uint j = 0; j < a->n; j += 8) {
-        const uint last = min(j + 8, a->n) - 1;
-        if (last - j < 4)
-            tfm_attention_scores(a, j, 4, skip[j], seen[last]);
-        else
-            tfm_attention_scores(a, j, 8, skip[j], seen[last]);
-    }
+    tfm_attention_all_scores(a, skip, seen);
     for (uint j = 0; j < a->n; j++) {
         if (seen[j] > skip[j])
             shrink[j] = tfm_attention_softmax(a, j, skip[j], seen[j], cell, s);
     }
     for (uint j = 0, same; j < a->n; j += same) {
-        for (same = 1; same < 4 && j + same < a->n && seen[j + same] == seen[j] &&
-                       skip[j + same] == skip[j];
+        for (same = 1; same < (TFM_NARROW ? 1 : 4) && j + same < a->n &&
+                       seen[j + same] == seen[j] && skip[j + same] == skip[j];
              same++)
             ;
-        if (seen[j] <= skip[j])
-            continue;
-        if (same == 4)
-            tfm_attention_values(a, j, 4, skip[j], seen[j], shrink + j);
-        else if (same == 3)
-            tfm_attention_values(a, j, 3, skip[j], seen[j], shrink + j);
-        else if (same == 2)
-            tfm_attention_values(a, j, 2, skip[j], seen[j], shrink + j);
-        else
-            tfm_attention_values(a, j, 1, skip[j], seen[j], shrink + j);
+        if (seen[j] > skip[j])
+            tfm_attention_alike(a, j, same, skip[j], seen[j], shrink + j);
     }
 }
 

@@ -17,7 +17,7 @@
 #define TFM_LINEAR_CL
 
 #ifndef TFM_LINEAR_TILE
-#define TFM_LINEAR_TILE 4
+#define TFM_LINEAR_TILE (TFM_NARROW ? 1 : 4)
 #endif
 
 /* dtype id of the weight: a program a type, so that only the types of a model are compiled */
@@ -133,6 +133,14 @@ TFM_INLINE void tfm_linear_plain(__global const uchar *panel, const uint type,
         acc[t] += odd[t];
 }
 
+/* Outside of the persistent kernel it is plain to see that only one type is needed: to a compiler that
+ * does not look for constants, too. */
+#ifdef TFM_PERSISTENT
+#define TFM_LINEAR_IS(type, id) ((type) == (id))
+#else
+#define TFM_LINEAR_IS(type, id) (TFM_LINEAR_TYPE == (id))
+#endif
+
 /* acc[t] = x[t] . panel, of any type. */
 TFM_INLINE void tfm_linear_panel(const uint type, __global const uchar *panel,
                                  __global const float *x, __global const float *sums, uint in,
@@ -141,9 +149,9 @@ TFM_INLINE void tfm_linear_panel(const uint type, __global const uchar *panel,
 #pragma unroll
     for (uint t = 0; t < tile; t++)
         acc[t] = 0.0f;
-    if (type == TFM_STEP_Q4_0 || type == TFM_STEP_Q4_1)
+    if (TFM_LINEAR_IS(type, TFM_STEP_Q4_0) || TFM_LINEAR_IS(type, TFM_STEP_Q4_1))
         tfm_linear_q4(panel, type == TFM_STEP_Q4_1, x, sums, in, last, tile, acc);
-    else if (type == TFM_STEP_Q8_0)
+    else if (TFM_LINEAR_IS(type, TFM_STEP_Q8_0))
         tfm_linear_q8(panel, x, in, last, tile, acc);
     else
         tfm_linear_plain(panel, type, x, in, last, tile, acc);
@@ -205,12 +213,17 @@ TFM_INLINE void tfm_linear(const uint type, __global const uchar *x, __global co
     for (; p < end; p++) {
         __global const uchar *panel = weight + p * bytes;
         uint row = 0;
+#if TFM_NARROW
+        for (; row < n; row++)
+            tfm_linear_rows(type, panel, in, sums, bias, out, p, row, n, 1, s);
+#else
         for (; n - row > 2; row += min(n - row, 4u))
             tfm_linear_rows(type, panel, in, sums, bias, out, p, row, n, 4, s);
         if (n - row == 2)
             tfm_linear_rows(type, panel, in, sums, bias, out, p, row, n, 2, s);
         else if (n - row == 1)
             tfm_linear_rows(type, panel, in, sums, bias, out, p, row, n, 1, s);
+#endif
     }
 }
 

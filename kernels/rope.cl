@@ -3,7 +3,7 @@
  *   x, y [N, H, T, d] or [N, T, H, d] F32, F16 or BF16, T may be 1; pos [N, T] or, shared, [T] I32
  *   vectors: heads side by side before the token changes, 1 in [N, H, T, d], H in [N, T, H, d]
  *   table [P, r/2, 2] F32: (c, s) = table[pos[n][t]][i]
- *   pair i of every head, (a, b), becomes (a c - b s, a s + b c)
+ *   pair i of every head, (a, b), becomes (a c - b s, a s + b c); inverse: s is negated
  *     adjacent  a = x[2i], b = x[2i + 1]    [a b a b a b]
  *     halves    a = x[i],  b = x[i + r/2]   [a a a b b b]
  *   elements r..d-1 are copied
@@ -21,12 +21,13 @@ static void tfm_rope_pairs(__global const uchar *x, __global uchar *y, ulong at,
                            __global const struct tfm_step *s)
 {
     const uint in = s->type[0], out = s->type[3], half_r = s->rotated / 2;
+    const float sign = s->inverse ? -1.0f : 1.0f;
 
     for (uint j = i; j < i + n; j++) {
         const ulong first = at + (s->halves ? j : 2 * j);
         const ulong second = at + (s->halves ? j + half_r : 2 * j + 1);
         const float a = tfm_load(x, first, in), b = tfm_load(x, second, in);
-        const float c = turn[2 * j], d = turn[2 * j + 1];
+        const float c = turn[2 * j], d = turn[2 * j + 1] * sign;
         tfm_store(a * c - b * d, y, first, out);
         tfm_store(a * d + b * c, y, second, out);
     }
@@ -36,21 +37,23 @@ static void tfm_rope_head(__global const uchar *x, __global uchar *y, ulong at,
                           __global const float *turn, __global const struct tfm_step *s)
 {
     const uint in = s->type[0], out = s->type[3], pairs = s->rotated / 2;
+    const float sign = s->inverse ? -1.0f : 1.0f;
     uint i = 0;
 
     /* the vector form of the loop above; halves need 16 whole pairs */
     if (s->halves) {
         for (; i + 16 <= pairs; i += 16) {
             const float16 low = vload16(0, turn + 2 * i), high = vload16(1, turn + 2 * i);
-            const float16 c = tfm_join(low.even, high.even), d = tfm_join(low.odd, high.odd);
+            const float16 c = tfm_join(low.even, high.even), d = tfm_join(low.odd, high.odd) * sign;
             const float16 a = tfm_load16(x, at + i, in), b = tfm_load16(x, at + pairs + i, in);
             tfm_store16(a * c - b * d, y, at + i, out);
             tfm_store16(a * d + b * c, y, at + pairs + i, out);
         }
     } else {
         for (; i + 8 <= pairs; i += 8) {
-            const float16 v = tfm_load16(x, at + 2 * i, in), t = vload16(0, turn + 2 * i);
-            float16 turned;
+            const float16 v = tfm_load16(x, at + 2 * i, in);
+            float16 turned, t = vload16(0, turn + 2 * i);
+            t.odd *= sign;
             turned.even = v.even * t.even - v.odd * t.odd;
             turned.odd = v.even * t.odd + v.odd * t.even;
             tfm_store16(turned, y, at + 2 * i, out);

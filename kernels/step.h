@@ -102,6 +102,8 @@ struct tfm_step {
     tfm_u32 turns;                     /* rope: elements of a row of the table, pairs times two */
     tfm_u32 cells_a_split;
     tfm_u32 sums_at, raw_at; /* floats of scratch before the sums of x, and before products */
+
+    tfm_u32 inverse; /* rope: 1 = by the negative angle */
 };
 
 /* The rows of one run (struct tfm_rows), an array of int: these words, then slot [S], start [S],

@@ -53,6 +53,7 @@ struct tfm__cl_settings {
     const char *int8;                   /* INT8: options of kernels/int8.cl's way */
     enum tfm__cl_persistent persistent; /* TFM_OPENCL_PERSISTENT */
     enum tfm__cl_shape shape;           /* TFM_OPENCL_SHAPE */
+    int narrow;                         /* wide shape: its compiler takes vectors apart */
     int pin;                            /* TFM_OPENCL_PIN: threads to processors, if it can be */
     uint32_t group;                     /* work-items of a group at most, a power of two */
     uint32_t split, few;                /* cells of a split of attention: of launches, of phases */
@@ -188,6 +189,12 @@ enum { TFM__CL_GROUP_LEAST = 4 };
 /* Sets settings.group from the limits of the device, and from `cap` if it is not 0. */
 enum tfm_status tfm__cl_group_limit(struct tfm__cl_device *device, size_t cap,
                                     struct tfm_error *err);
+/* 1 = runs of few rows go through phases and the persistent kernel here: a CPU with vectors, wide. */
+static inline int tfm__cl_has_phases(const struct tfm__cl_device *d)
+{
+    return d->kind == TFM_DEVICE_CPU && d->settings.shape == TFM__CL_WIDE && !d->settings.narrow;
+}
+
 struct tfm__cl_planner;
 struct tfm__cl_launch;
 /* As tfm__cl_plan_launch, with as many work-items a group as device and kernel allow, and local memory of

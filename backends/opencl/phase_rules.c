@@ -139,8 +139,8 @@ static void find_ropes(const struct tfm__cl_phaser *p, uint32_t i, struct group 
         while (k < g->n && (g->rope[k] || !same(p, next->inputs[0], g->y[k])))
             k++;
         if (k == g->n || next->inputs[0]->rank != 3 || next->attrs.rope_layout != TFM_ROPE_ROWS ||
-            next->inputs[0]->shape[2] % TFM_PANEL != 0 || !is_f32(next->outputs[0]) ||
-            !tfm__cl_phase_sole(p, g->y[k]))
+            next->attrs.inverse || next->inputs[0]->shape[2] % TFM_PANEL != 0 ||
+            !is_f32(next->outputs[0]) || !tfm__cl_phase_sole(p, g->y[k]))
             return;
         g->rope[k] = next;
         g->y[k] = next->outputs[0];

@@ -200,8 +200,9 @@ static enum tfm_status plan_phases(struct tfm__cl_planner *planner)
     struct tfm__cl_phases *phases = &planner->program->phases;
     enum tfm_status status = TFM_STATUS_OK;
 
-    if (planner->device->kind != TFM_DEVICE_CPU || planner->device->settings.shape != TFM__CL_WIDE)
-        snprintf(phases->reason, sizeof phases->reason, "only CPUs in the wide shape have them");
+    if (!tfm__cl_has_phases(planner->device))
+        snprintf(phases->reason, sizeof phases->reason,
+                 "only CPUs with vectors in the wide shape have them");
     else if (trains(planner->device, planner->segment))
         snprintf(phases->reason, sizeof phases->reason, "parameters are trained");
     else

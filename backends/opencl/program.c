@@ -74,10 +74,10 @@ static enum tfm_status build(struct tfm__cl_device *d, const struct tfm__cl_kern
         return status;
     snprintf(options, sizeof options,
              "-cl-std=CL1.2 -cl-mad-enable -DTFM_ATTENTION_QUERIES=%d -DTFM_ATTENTION_KEYS=%d "
-             "-DTFM_ATTENTION_SPLIT=%u -DTFM_PANELS_DEPTH=%d%s%s",
+             "-DTFM_ATTENTION_SPLIT=%u -DTFM_PANELS_DEPTH=%d%s%s%s",
              TFM__CL_ATTENTION_QUERIES, TFM__CL_ATTENTION_KEYS, d->settings.split,
-             TFM__CL_PANELS_DEPTH, kernel->options ? " " : "",
-             kernel->options ? kernel->options : "");
+             TFM__CL_PANELS_DEPTH, d->settings.narrow ? " -DTFM_NARROW=1" : "",
+             kernel->options ? " " : "", kernel->options ? kernel->options : "");
     const cl_program program =
         clCreateProgramWithSource(d->context, (cl_uint)n, strings, NULL, &code);
     if (code != CL_SUCCESS) {

@@ -41,6 +41,7 @@ static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *no
     launch.step.shared = (heads_first || tokens_first) && node->inputs[1]->rank == 1;
     launch.step.rotated = (uint32_t)table->shape[1] * 2;
     launch.step.halves = node->attrs.rope_style == TFM_ROPE_HALVES;
+    launch.step.inverse = node->attrs.inverse != 0;
     launch.cost = 2 * (uint64_t)tfm_tensor_row_elements(x);
     return tfm__cl_plan_launch(p, &launch);
 }

@@ -85,10 +85,14 @@ static enum tfm_status read_number(const struct tfm_host *host, const char *vari
     return TFM_STATUS_OK;
 }
 
+/* The wide shape lives on vectors of 16. Where the device itself has none, every one of them becomes 16 scalars:
+ * work-items side by side are what fills such a device, also a CPU, and in the wide shape the kernels
+ * are kept short (TFM_NARROW in kernels/common.cl), since its compiler may not come to an end with the full ones. */
 static enum tfm_status read_shape(struct tfm__cl_device *d, struct tfm_error *err)
 {
     static const struct choice choice = {"TFM_OPENCL_SHAPE", {"auto", "wide", "group", NULL}};
     size_t value, cap = 0;
+    cl_uint vector = 0;
     int tuned = 0;
     char group[48];
     enum tfm_status status = choose(d->host, &choice, &value, err);
@@ -100,18 +104,28 @@ static enum tfm_status read_shape(struct tfm__cl_device *d, struct tfm_error *er
         status = tfm__cl_group_limit(d, cap && cap < most ? cap : most, err);
     if (status != TFM_STATUS_OK)
         return status;
+    const cl_int code =
+        clGetDeviceInfo(d->id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, sizeof vector, &vector, NULL);
+    if (code != CL_SUCCESS)
+        return tfm__cl_fail(d->host, err, "clGetDeviceInfo", code);
     const int large = d->settings.group >= TFM__CL_GROUP_LEAST;
     const uint32_t wanted = tfm__cl_tuned(d, TFM__CL_TUNE_SHAPE, &tuned);
     const int grouped =
-        large && (value == SHAPE_GROUP || (value == SHAPE_AUTO && wanted == TFM__CL_GROUP));
+        large && (value == SHAPE_GROUP ||
+                  (value == SHAPE_AUTO && (wanted == TFM__CL_GROUP || (!tuned && vector <= 1))));
     d->settings.shape = grouped ? TFM__CL_GROUP : TFM__CL_WIDE;
+    d->settings.narrow = !grouped && vector <= 1;
     snprintf(group, sizeof group, "group, up to %u work-items", d->settings.group);
-    tfm__cl_choose(d, "shape of the kernels", grouped ? group : "wide",
-                   !large                ? "groups here are too small to share work"
-                   : value != SHAPE_AUTO ? "TFM_OPENCL_SHAPE says so"
-                   : tuned               ? "tfm tune measured it"
-                   : grouped             ? "the device is not a CPU"
-                                         : "the device is a CPU");
+    tfm__cl_choose(d, "shape of the kernels",
+                   grouped              ? group
+                   : d->settings.narrow ? "wide, short kernels for a device without vectors"
+                                        : "wide",
+                   !large                      ? "groups here are too small to share work"
+                   : value != SHAPE_AUTO       ? "TFM_OPENCL_SHAPE says so"
+                   : tuned                     ? "tfm tune measured it"
+                   : d->kind != TFM_DEVICE_CPU ? "the device is not a CPU"
+                   : grouped                   ? "the device has no vectors of its own"
+                                               : "the device is a CPU with vectors");
     return TFM_STATUS_OK;
 }
 
@@ -169,7 +183,12 @@ static enum tfm_status read_persistent(struct tfm__cl_device *d, struct tfm_erro
         return d->host->error(err, TFM_STATUS_INVALID_ARGUMENT,
                               "opencl: TFM_OPENCL_PERSISTENT is 'on', but the group shape has no "
                               "persistent kernel; use auto or off, or TFM_OPENCL_SHAPE=wide");
-    const int cpu = d->kind == TFM_DEVICE_CPU && d->settings.shape == TFM__CL_WIDE;
+    if (d->settings.persistent == TFM__CL_PERSISTENT_ON && d->settings.narrow)
+        return d->host->error(err, TFM_STATUS_INVALID_ARGUMENT,
+                              "opencl: TFM_OPENCL_PERSISTENT is 'on', but %s has no vectors of its "
+                              "own, which that kernel is made of; use auto or off",
+                              d->name);
+    const int cpu = tfm__cl_has_phases(d);
     const int tuned = !value && cpu && tfm__cl_tuned(d, TFM__CL_TUNE_PERSISTENT, NULL) == 1;
     if (tuned)
         d->settings.persistent = TFM__CL_PERSISTENT_OFF;
@@ -177,7 +196,7 @@ static enum tfm_status read_persistent(struct tfm__cl_device *d, struct tfm_erro
                    value || tuned || !cpu ? value == 1 ? "on" : "off" : "if it can",
                    value   ? "TFM_OPENCL_PERSISTENT says so"
                    : tuned ? "tfm tune measured it"
-                   : !cpu  ? "only a CPU in the wide shape has one"
+                   : !cpu  ? "only a CPU with vectors in the wide shape has one"
                            : "a model that is opened has to show that barriers are fast");
     return TFM_STATUS_OK;
 }

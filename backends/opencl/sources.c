@@ -166,7 +166,8 @@ static void take_common(struct gathering *g)
     };
 
     for (size_t i = 0; i < TFM_OP_LIMIT; i++) {
-        if (files[i] && !tfm__cl_op((enum tfm_op)i)->alone)
+        const struct tfm__cl_op *op = tfm__cl_op((enum tfm_op)i);
+        if (files[i] && op && !op->alone)
             take_file(g, files[i], strlen(files[i]));
     }
 }

@@ -15,6 +15,7 @@ struct work {
     size_t tokens;                 /* T of a row, 1 in [N, H, d] */
     int halves, shared;            /* shared: pos [T] for all rows */
     int heads_first;               /* [N, H, T, d] */
+    double sign;                   /* of the angle */
 };
 
 /* Pairs first..first+n of the head that begins at element `head`, side by side: 2i, 2i+1. */
@@ -68,9 +69,9 @@ static void rotate_token(const struct work *w, size_t n, size_t t)
             tfm_dtype_to_f64(w->table_dtype, w->table, angles + 2 * first, 2 * length, cs);
             load_pairs(w, head, first, length, pair);
             for (size_t i = 0; i < 2 * length; i += 2) {
-                const double a = pair[i], b = pair[i + 1];
-                pair[i] = a * cs[i] - b * cs[i + 1];
-                pair[i + 1] = a * cs[i + 1] + b * cs[i];
+                const double a = pair[i], b = pair[i + 1], s = w->sign * cs[i + 1];
+                pair[i] = a * cs[i] - b * s;
+                pair[i + 1] = a * s + b * cs[i];
             }
             store_pairs(w, head, first, length, pair);
         }
@@ -112,6 +113,7 @@ enum tfm_status tfm__reference_rope(const struct tfm__reference_call *call)
         .halves = call->node->attrs.rope_style == TFM_ROPE_HALVES,
         .shared = (heads_first || tokens_first) && pos->rank == 1,
         .heads_first = heads_first,
+        .sign = call->node->attrs.inverse ? -1 : 1,
     };
     const size_t positions = rows == 0 ? 0 : w.shared ? w.tokens : rows * w.tokens;
     const enum tfm_status status = tfm__reference_check_ids(call, 1, positions, table->shape[0]);

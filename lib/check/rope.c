@@ -4,14 +4,17 @@
  * buffer. */
 #include <math.h>
 
+#include <tfm/grad.h>
+
 #include "lib/check/op.h"
 
-enum { SHAPES = 8, STYLES = 2, TOKENS = 5 };
+enum { SHAPES = 10, STYLES = 2, TOKENS = 5 };
 
 struct shape {
     int64_t heads, d, width;
     enum tfm_rope_layout layout;
     int shared; /* positions [T] as a buffer */
+    int inverse;
 };
 
 static struct tfm_tensor *positions(struct tfm__sample *sample, const struct shape *s,
@@ -52,26 +55,28 @@ static void make(struct tfm__sample *sample, enum tfm_dtype dtype, enum tfm_rope
         {s->heads, s->d}, {s->heads, TOKENS, s->d}, {TOKENS, s->heads, s->d}};
     const int64_t table_shape[] = {rows + 35, s->width / 2, 2};
 
-    tfm__sample_begin(sample, rows, "%s [N, %lld, %lld] %s, width %lld%s%s", tfm_dtype_name(dtype),
-                      (long long)s->heads, (long long)s->d,
+    tfm__sample_begin(sample, rows, "%s [N, %lld, %lld] %s, width %lld%s%s%s",
+                      tfm_dtype_name(dtype), (long long)s->heads, (long long)s->d,
                       style == TFM_ROPE_HALVES ? "halves" : "adjacent", (long long)s->width,
-                      texts[s->layout], s->shared ? ", pos a buffer" : "");
+                      s->inverse ? ", inverse" : "", texts[s->layout],
+                      s->shared ? ", pos a buffer" : "");
     sample->special = tfm__sample_input(sample, "x", dtype, s->layout == TFM_ROPE_ROWS ? 3 : 4,
                                         shapes[s->layout]);
     struct tfm_tensor *pos = positions(sample, s, table_shape[0]);
     struct tfm_tensor *table = tfm__sample_buffer(sample, "table", companion, 3, table_shape);
     fill_table(sample, table);
-    tfm__sample_output(
-        sample, tfm_op_rope_layout(sample->graph, sample->special, pos, table, style, s->layout));
+    tfm__sample_output(sample, (s->inverse ? tfm_op_rope_inverse : tfm_op_rope_layout)(
+                                   sample->graph, sample->special, pos, table, style, s->layout));
 }
 
 static void build(struct tfm__sample *sample, uint32_t i)
 {
     static const struct shape shapes[SHAPES] = {
-        {1, 2, 2, TFM_ROPE_ROWS, 0},           {3, 64, 64, TFM_ROPE_ROWS, 0},
-        {9, 80, 32, TFM_ROPE_ROWS, 0},         {7, 6, 4, TFM_ROPE_ROWS, 0},
-        {3, 16, 12, TFM_ROPE_HEADS_FIRST, 0},  {2, 34, 34, TFM_ROPE_HEADS_FIRST, 1},
-        {3, 16, 12, TFM_ROPE_TOKENS_FIRST, 0}, {2, 34, 34, TFM_ROPE_TOKENS_FIRST, 1},
+        {1, 2, 2, TFM_ROPE_ROWS, 0, 0},           {3, 64, 64, TFM_ROPE_ROWS, 0, 0},
+        {9, 80, 32, TFM_ROPE_ROWS, 0, 0},         {7, 6, 4, TFM_ROPE_ROWS, 0, 0},
+        {3, 16, 12, TFM_ROPE_HEADS_FIRST, 0, 0},  {2, 34, 34, TFM_ROPE_HEADS_FIRST, 1, 0},
+        {3, 16, 12, TFM_ROPE_TOKENS_FIRST, 0, 0}, {2, 34, 34, TFM_ROPE_TOKENS_FIRST, 1, 0},
+        {9, 80, 34, TFM_ROPE_ROWS, 0, 1},         {2, 64, 64, TFM_ROPE_HEADS_FIRST, 1, 1},
     };
     const uint32_t style = i / SHAPES % STYLES;
 
@@ -81,7 +86,7 @@ static void build(struct tfm__sample *sample, uint32_t i)
 
 static void build_large(struct tfm__sample *sample, uint32_t i)
 {
-    static const struct shape large = {32, 128, 128, TFM_ROPE_ROWS, 0};
+    static const struct shape large = {32, 128, 128, TFM_ROPE_ROWS, 0, 0};
     make(sample, tfm__check_floats[i / STYLES], (enum tfm_rope_style)(i % STYLES),
          TFM__CHECK_LARGE_ROWS, &large);
 }

@@ -39,6 +39,48 @@ enum tfm_status tfm_dtype_parse(const char *name, enum tfm_dtype *dtype)
     return TFM_STATUS_NOT_FOUND;
 }
 
+/* The quantizers of the format's own writers (ggml: quantize_row_q4_0_ref, _q4_1_ref, _q8_0_ref), to the bit:
+ * float arithmetic, a multiplication with the inverse of the scale as it was before it became an f16, halves up
+ * (q4) or away from zero (q8). What is not finite cannot be kept; it does no harm to memory. */
+static void quantize(enum tfm_dtype dtype, const float *x, unsigned char *block)
+{
+    float low = x[0], high = x[0], peak = x[0], scale, from = 0, half = 8.5F;
+    unsigned char *qs = block + 2;
+    int q[32];
+
+    for (int j = 1; j < 32; j++) {
+        low = x[j] < low ? x[j] : low;
+        high = x[j] > high ? x[j] : high;
+        peak = fabsf(x[j]) > fabsf(peak) ? x[j] : peak;
+    }
+    if (dtype == TFM_DTYPE_Q8_0) {
+        scale = fabsf(peak) / 127;
+    } else if (dtype == TFM_DTYPE_Q4_1) {
+        scale = (high - low) / 15;
+        from = low;
+        half = 0.5F;
+        tfm__half_store(block + 2, low);
+        qs = block + 4;
+    } else {
+        scale = peak / -8; /* the value of largest magnitude becomes -8 */
+    }
+    tfm__half_store(block, scale);
+    const float inverse = scale != 0 ? 1 / scale : 0;
+    for (int j = 0; j < 32; j++) {
+        float v = (x[j] - from) * inverse;
+        v = v != v ? 0 : v < -127 ? -127 : v > 127 ? 127 : v;
+        const int r = dtype == TFM_DTYPE_Q8_0 ? (int)roundf(v) : (int)(v + half);
+        q[j] = dtype == TFM_DTYPE_Q8_0 ? r : r < 0 ? 0 : r > 15 ? 15 : r;
+    }
+    if (dtype == TFM_DTYPE_Q8_0) {
+        for (int j = 0; j < 32; j++)
+            qs[j] = (unsigned char)(signed char)q[j];
+    } else {
+        for (int j = 0; j < 16; j++)
+            qs[j] = (unsigned char)(q[j] | q[j + 16] << 4);
+    }
+}
+
 /* Each reader and writer below is written once over the element type of the other side, so that
  * float and double cannot drift apart. */
 #define REAL        float

@@ -65,48 +65,13 @@ static void NAMED(read)(enum tfm_dtype dtype, const void *src, size_t first, siz
     }
 }
 
-/* The simplest quantizer that reaches the format's range: scale by the extremes of the block, round
- * to nearest (half away from zero), clamp. */
 static void NAMED(write_block)(enum tfm_dtype dtype, const REAL *src, unsigned char *block)
 {
-    REAL low = src[0], high = src[0], peak = src[0];
+    float x[32];
 
-    for (int j = 1; j < 32; j++) {
-        low = src[j] < low ? src[j] : low;
-        high = src[j] > high ? src[j] : high;
-        peak = fabs((double)src[j]) > fabs((double)peak) ? src[j] : peak;
-    }
-    double scale, offset = 0;
-    int q_low = 0, q_high = 15, bias = 0;
-    unsigned char *qs = block + 2;
-    if (dtype == TFM_DTYPE_Q8_0) {
-        scale = fabs((double)peak) / 127;
-        q_low = -127;
-        q_high = 127;
-    } else if (dtype == TFM_DTYPE_Q4_1) {
-        scale = ((double)high - (double)low) / 15;
-        tfm__half_store(block + 2, low);
-        offset = tfm__half_load(block + 2);
-        qs = block + 4;
-    } else {
-        scale = (double)peak / -8; /* the value of largest magnitude becomes -8 exactly */
-        bias = 8;
-    }
-    tfm__half_store(block, scale);
-    scale = tfm__half_load(block);
-    int q[32];
-    for (int j = 0; j < 32; j++) {
-        const double v = scale != 0 ? ((double)src[j] - offset) / scale : 0;
-        const long r = lround(v < -1000 ? -1000 : v > 1000 ? 1000 : v == v ? v : 0) + bias;
-        q[j] = r < q_low ? q_low : r > q_high ? q_high : (int)r;
-    }
-    if (dtype == TFM_DTYPE_Q8_0) {
-        for (int j = 0; j < 32; j++)
-            qs[j] = (unsigned char)(signed char)q[j];
-    } else {
-        for (int j = 0; j < 16; j++)
-            qs[j] = (unsigned char)(q[j] | q[j + 16] << 4);
-    }
+    for (int j = 0; j < 32; j++)
+        x[j] = (float)src[j];
+    quantize(dtype, x, block);
 }
 
 static void NAMED(write)(enum tfm_dtype dtype, const REAL *src, void *dst, size_t first, size_t n)

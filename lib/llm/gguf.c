@@ -1,106 +1,59 @@
 /* SPDX-License-Identifier: MIT
- * Opens and closes GGUF files, and finds tensors in them. The mapping is as long as the file was
- * when it was opened: a file that somebody shortens afterwards raises SIGBUS, so replace model
- * files by rename. */
-#include <errno.h>
-#include <fcntl.h>
+ * Opens and closes GGUF files, and finds tensors in them. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "lib/llm/gguf_internal.h"
 
-static enum tfm_status create(const char *name, const void *data, size_t size, int mapped,
-                              struct tfm_gguf **gguf, struct tfm_error *err)
+/* Takes the map over. */
+static enum tfm_status create(const char *name, struct tfm__map *map, struct tfm_gguf **gguf,
+                              struct tfm_error *err)
 {
     enum tfm_status status;
     struct tfm_gguf *g = calloc(1, sizeof *g);
 
-    if (!g)
-        goto no_memory;
-    g->name = strdup(name);
-    if (!g->name)
-        goto no_memory;
-    g->base = data;
-    g->size = size;
-    status = tfm__gguf_parse(g, err);
-    if (status != TFM_STATUS_OK) {
-        tfm_gguf_close(g);
-        return status;
+    if (g)
+        g->name = strdup(name);
+    if (!g || !g->name) {
+        free(g);
+        tfm__map_close(map);
+        return tfm_error_set(err, TFM_STATUS_NOMEM, "%s: out of memory", name);
     }
-    g->mapped = mapped;
-    *gguf = g;
-    return TFM_STATUS_OK;
-no_memory:
-    tfm_gguf_close(g);
-    return tfm_error_set(err, TFM_STATUS_NOMEM, "%s: out of memory", name);
-}
-
-static enum tfm_status io_error(const char *path, const char *what, struct tfm_error *err)
-{
-    return tfm_error_set(err, TFM_STATUS_IO, "%s: %s: %s", path, what, strerror(errno));
+    g->map = *map;
+    g->base = map->base;
+    g->size = map->size;
+    status = tfm__gguf_parse(g, err);
+    if (status != TFM_STATUS_OK)
+        tfm_gguf_close(g);
+    else
+        *gguf = g;
+    return status;
 }
 
 enum tfm_status tfm_gguf_open(const char *path, struct tfm_gguf **gguf, struct tfm_error *err)
 {
-    enum tfm_status status = TFM_STATUS_OK;
-    struct stat facts;
-    size_t size = 0;
-    void *map = MAP_FAILED;
-    int file;
+    struct tfm__map map = {0};
+    enum tfm_status status;
 
     tfm_error_clear(err);
-    /* not to hang on a FIFO */
-    file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (file < 0)
-        return io_error(path, "cannot open the model file", err);
-    if (fstat(file, &facts) != 0) {
-        status = io_error(path, "cannot ask for its size", err);
-        goto done;
-    }
-    if (!S_ISREG(facts.st_mode)) {
-        status = tfm_error_set(err, TFM_STATUS_IO,
-                               "%s: not a regular file, name a .gguf model file", path);
-        goto done;
-    }
-    if (facts.st_size < 0 || (uintmax_t)facts.st_size > SIZE_MAX) {
-        status = tfm_error_set(err, TFM_STATUS_IO, "%s: %lld bytes are too many to be mapped here",
-                               path, (long long)facts.st_size);
-        goto done;
-    }
-    size = (size_t)facts.st_size;
-    if (size == 0) { /* cannot be mapped; the parser has the words for it */
-        status = create(path, "", 0, 0, gguf, err);
-        goto done;
-    }
-    map = mmap(NULL, size, PROT_READ, MAP_PRIVATE, file, 0);
-    if (map == MAP_FAILED) {
-        status = io_error(path, "cannot map the model file", err);
-        goto done;
-    }
-    status = create(path, map, size, 1, gguf, err);
-    if (status != TFM_STATUS_OK)
-        munmap(map, size);
-done:
-    close(file);
-    return status;
+    status = tfm__map_open(&map, path, "a .gguf model file", err);
+    return status == TFM_STATUS_OK ? create(path, &map, gguf, err) : status;
 }
 
 enum tfm_status tfm_gguf_open_memory(const void *data, size_t size, const char *name,
                                      struct tfm_gguf **gguf, struct tfm_error *err)
 {
+    struct tfm__map map = {data ? data : (const void *)"", data ? size : 0, 0};
+
     tfm_error_clear(err);
-    return create(name ? name : "memory", data ? data : "", data ? size : 0, 0, gguf, err);
+    return create(name ? name : "memory", &map, gguf, err);
 }
 
 void tfm_gguf_close(struct tfm_gguf *gguf)
 {
     if (!gguf)
         return;
-    if (gguf->mapped)
-        munmap((void *)(uintptr_t)gguf->base, gguf->size);
+    tfm__map_close(&gguf->map);
     free(gguf->tensors_by_name);
     free(gguf->tensors);
     free(gguf->pairs_by_key);
@@ -149,16 +102,5 @@ const struct tfm_gguf_tensor *tfm_gguf_find(const struct tfm_gguf *gguf, const c
 
 void tfm_gguf_drop(const struct tfm_gguf *gguf, const void *data, size_t bytes)
 {
-    uintptr_t base = (uintptr_t)gguf->base, begin = (uintptr_t)data, end, page;
-    long page_size = sysconf(_SC_PAGESIZE);
-
-    /* of memory that is not a mapped file, MADV_DONTNEED would lose the contents */
-    if (!gguf->mapped || page_size <= 0 || begin < base || begin - base > gguf->size ||
-        bytes > gguf->size - (begin - base))
-        return;
-    page = (uintptr_t)page_size;
-    end = (begin + bytes) / page * page;
-    begin = (begin + page - 1) / page * page;
-    if (begin < end)
-        (void)madvise((void *)begin, end - begin, MADV_DONTNEED);
+    tfm__map_drop(&gguf->map, data, bytes);
 }

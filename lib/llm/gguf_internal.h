@@ -7,6 +7,8 @@
 
 #include <tfm/gguf.h>
 
+#include "lib/llm/map.h"
+
 /* One metadata pair; everything points into the file. */
 struct tfm__gguf_pair {
     struct tfm_text key;
@@ -22,7 +24,7 @@ struct tfm_gguf {
     char *name; /* path, or what the caller called the memory */
     const unsigned char *base;
     size_t size;
-    int mapped; /* by us, so that close unmaps */
+    struct tfm__map map; /* base and size; not mapped when somebody else owns the memory */
     struct tfm__gguf_pair *pairs;
     const struct tfm__gguf_pair **pairs_by_key; /* sorted */
     size_t n_pairs;

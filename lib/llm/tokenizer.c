@@ -148,6 +148,18 @@ enum tfm_status tfm_tokenizer_create(const struct tfm_gguf *gguf, struct tfm_tok
     return TFM_STATUS_OK;
 }
 
+enum tfm_status tfm_tokenizer_open(const char *path, struct tfm_tokenizer **tokenizer,
+                                   struct tfm_error *err)
+{
+    struct tfm_gguf *gguf = NULL;
+    enum tfm_status status = tfm_gguf_open(path, &gguf, err);
+
+    if (status == TFM_STATUS_OK)
+        status = tfm_tokenizer_create(gguf, tokenizer, err);
+    tfm_gguf_close(gguf);
+    return status;
+}
+
 void tfm_tokenizer_destroy(struct tfm_tokenizer *tokenizer)
 {
     if (!tokenizer)

@@ -12,7 +12,7 @@
 
 enum { PIECE_MAX_BYTES = 1024 };
 
-static int printable(unsigned byte)
+int tfm__alphabet_printable(unsigned byte)
 {
     return (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
 }
@@ -24,7 +24,7 @@ static int alphabet_byte(uint32_t character)
     uint32_t rank = character - 256;
 
     if (character < 256)
-        return printable(character) ? (int)character : -1;
+        return tfm__alphabet_printable(character) ? (int)character : -1;
     if (rank <= 32)
         return (int)rank;
     if (rank <= 66)
@@ -49,6 +49,21 @@ int tfm__alphabet_decode(struct tfm_text text, char *out, size_t *size)
     }
     *size = n;
     return 0;
+}
+
+size_t tfm__alphabet_encode(unsigned char byte, char text[2])
+{
+    unsigned character = byte;
+
+    if (!tfm__alphabet_printable(byte))
+        character = 256 + (byte <= 32 ? byte : byte <= 160 ? byte - 127U + 33 : 67);
+    if (character < 0x80) {
+        text[0] = (char)character;
+        return 1;
+    }
+    text[0] = (char)(0xc0 | character >> 6);
+    text[1] = (char)(0x80 | (character & 0x3f));
+    return 2;
 }
 
 /* First slot that is free or holds these bytes; SIZE_MAX after too many steps. */

@@ -37,5 +37,9 @@ int32_t tfm__vocabulary_find(const struct tfm__vocabulary *vocabulary, const voi
 /* Turns text in GPT-2's alphabet into the bytes that it stands for; out has room for text.size.
  * Returns 1 if a character is not of the alphabet. */
 int tfm__alphabet_decode(struct tfm_text text, char *out, size_t *size);
+/* The character of the alphabet that stands for a byte, in UTF-8; returns its length, 1 or 2. */
+size_t tfm__alphabet_encode(unsigned char byte, char text[2]);
+/* 1 if the byte stands for itself: a printable one of Latin-1. */
+int tfm__alphabet_printable(unsigned byte);
 
 #endif

@@ -5,6 +5,8 @@
  * A gather of rows; block-typed rows are unpacked on the way. With the attribute positions = 1 the ids
  * are positions (a learned table): one past the end of the table is CONTEXT_FULL, not OUT_OF_RANGE.
  * Gradient: d table[ids[n]] += dy[n] (repeated ids add up). */
+#include <tfm/grad.h>
+
 #include "lib/ops/refuse.h"
 
 static enum tfm_status infer(struct tfm_node *node, struct tfm_tensor *outputs,
@@ -39,7 +41,16 @@ static enum tfm_status infer(struct tfm_node *node, struct tfm_tensor *outputs,
     return TFM_STATUS_OK;
 }
 
-const struct tfm__rule tfm__rule_embedding = {.infer = infer};
+static void gradient(struct tfm__gradient *g)
+{
+    struct tfm_tensor *dtable = tfm__gradient_state(g, 0);
+
+    if (dtable)
+        tfm_op_embedding_grad(g->graph, tfm__gradient_input(g, 1), g->dy[0], dtable,
+                              g->node->attrs.positions);
+}
+
+const struct tfm__rule tfm__rule_embedding = {.infer = infer, .gradient = gradient};
 
 struct tfm_tensor *tfm_op_embedding(struct tfm_graph *graph, struct tfm_tensor *table,
                                     struct tfm_tensor *ids)

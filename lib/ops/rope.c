@@ -8,7 +8,10 @@
  *   adjacent   a = x[2i], b = x[2i+1]      [a b a b a b]
  *   halves     a = x[i],  b = x[i + r/2]   [a a a b b b]
  * Elements r..d-1 of a head are copied. A position past the end of the table is CONTEXT_FULL.
- * Gradient: the rotation by the negative angle: da = dy_a c + dy_b s, db = dy_b c - dy_a s. */
+ * With the attribute inverse = 1 the rotation is by the negative angle: (a c + b s, b c - a s).
+ * Gradient: the rotation by the negative angle. The table is a constant. */
+#include <tfm/grad.h>
+
 #include "lib/ops/refuse.h"
 
 static const char *const roles[] = {"x", "pos", "table"};
@@ -58,6 +61,9 @@ static enum tfm_status infer(struct tfm_node *node, struct tfm_tensor *outputs,
         return tfm__op_refuse(
             err, TFM_STATUS_INVALID_ARGUMENT, node, roles,
             "rope_layout must be 0 (x [N, H, d]), 1 (x [N, H, T, d]) or 2 (x [N, T, H, d])");
+    if (node->attrs.inverse != 0 && node->attrs.inverse != 1)
+        return tfm__op_refuse(err, TFM_STATUS_INVALID_ARGUMENT, node, roles,
+                              "inverse must be 0 or 1 (the negative angle)");
     const enum tfm_status status = check_rows(node, err);
     if (status != TFM_STATUS_OK)
         return status;
@@ -84,7 +90,27 @@ static enum tfm_status infer(struct tfm_node *node, struct tfm_tensor *outputs,
     return TFM_STATUS_OK;
 }
 
-const struct tfm__rule tfm__rule_rope = {.infer = infer};
+static void gradient(struct tfm__gradient *g)
+{
+    struct tfm_attrs attrs = g->node->attrs;
+    struct tfm_tensor *const inputs[] = {g->dy[0], tfm__gradient_input(g, 1),
+                                         tfm__gradient_input(g, 2)};
+
+    attrs.inverse = !attrs.inverse;
+    g->dx[0] = tfm__graph_append(g->graph, TFM_OP_ROPE, inputs, 3, &attrs);
+}
+
+const struct tfm__rule tfm__rule_rope = {.infer = infer, .gradient = gradient};
+
+struct tfm_tensor *tfm_op_rope_inverse(struct tfm_graph *graph, struct tfm_tensor *x,
+                                       struct tfm_tensor *pos, struct tfm_tensor *table,
+                                       enum tfm_rope_style style, enum tfm_rope_layout layout)
+{
+    struct tfm_tensor *const inputs[] = {x, pos, table};
+    const struct tfm_attrs attrs = {
+        .rope_style = (int32_t)style, .rope_layout = (int32_t)layout, .inverse = 1};
+    return tfm__graph_append(graph, TFM_OP_ROPE, inputs, 3, &attrs);
+}
 
 struct tfm_tensor *tfm_op_rope_layout(struct tfm_graph *graph, struct tfm_tensor *x,
                                       struct tfm_tensor *pos, struct tfm_tensor *table,

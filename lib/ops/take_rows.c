@@ -3,6 +3,8 @@
  *   x [N, ...] any dtype -> [R, ...] like x, bit for bit
  * The head of a decoder runs on the rows that are sampled only. A row may be named twice or never.
  * Gradient: dx[rows.out[r]] += dy[r], the other rows 0. */
+#include <tfm/grad.h>
+
 #include "lib/ops/refuse.h"
 
 static enum tfm_status infer(struct tfm_node *node, struct tfm_tensor *outputs,
@@ -21,7 +23,12 @@ static enum tfm_status infer(struct tfm_node *node, struct tfm_tensor *outputs,
     return TFM_STATUS_OK;
 }
 
-const struct tfm__rule tfm__rule_take_rows = {.infer = infer};
+static void gradient(struct tfm__gradient *g)
+{
+    g->dx[0] = tfm_op_take_rows_grad(g->graph, g->dy[0]);
+}
+
+const struct tfm__rule tfm__rule_take_rows = {.infer = infer, .gradient = gradient};
 
 struct tfm_tensor *tfm_op_take_rows(struct tfm_graph *graph, struct tfm_tensor *x)
 {

@@ -83,6 +83,23 @@ static struct tfm_tensor *unit_linear_grad_w(struct scene *s, struct tfm_tensor 
                : NULL;
 }
 
+/* dtable [VOCAB, d1] */
+static struct tfm_tensor *unit_embedding_grad(struct scene *s, struct tfm_tensor *x)
+{
+    struct tfm_tensor *dtable =
+        tfm_graph_state(s->graph, "dtable", TFM_DTYPE_F32, 2, (int64_t[]){VOCAB, s->c->d1});
+
+    if (!s->gather)
+        s->gather = tfm_graph_input(s->graph, "gather", TFM_DTYPE_I32, 1, (int64_t[]){0});
+    return tfm_op_embedding_grad(s->graph, s->gather, x, dtable, 0) ? x : NULL;
+}
+
+/* all rows, there and back */
+static struct tfm_tensor *unit_take_rows_grad(struct scene *s, struct tfm_tensor *x)
+{
+    return tfm_op_take_rows_grad(s->graph, tfm_op_take_rows(s->graph, x));
+}
+
 static struct tfm_tensor *unit_add(struct scene *s, struct tfm_tensor *x)
 {
     return tfm_op_add(s->graph, x, s->side);
@@ -190,13 +207,22 @@ struct traits {
 static struct traits traits_of(enum tfm_op op)
 {
     static const struct traits list[] = {
-        {TFM_OP_LINEAR, 2, 0, 0},        {TFM_OP_ADD, 1, 1, 1},
-        {TFM_OP_CAST, 2, 0, 2},          {TFM_OP_LINEAR_GRAD_X, 2, 0, 0},
-        {TFM_OP_LINEAR_GRAD_W, 2, 0, 0}, {TFM_OP_RMS_NORM, 1, 0, 4},
-        {TFM_OP_ROPE, 1, 0, 3},          {TFM_OP_SWIGLU, 1, 1, 5},
-        {TFM_OP_LAYER_NORM, 1, 0, 7},    {TFM_OP_RELU, 1, 0, 1},
-        {TFM_OP_SILU, 1, 0, 4},          {TFM_OP_GELU, 1, 0, 4},
-        {TFM_OP_GLU, 1, 1, 4},           {TFM_OP_MUL, 1, 1, 1},
+        {TFM_OP_LINEAR, 2, 0, 0},
+        {TFM_OP_ADD, 1, 1, 1},
+        {TFM_OP_CAST, 2, 0, 2},
+        {TFM_OP_LINEAR_GRAD_X, 2, 0, 0},
+        {TFM_OP_LINEAR_GRAD_W, 2, 0, 0},
+        {TFM_OP_EMBEDDING_GRAD, 1, 0, 1},
+        {TFM_OP_TAKE_ROWS_GRAD, 2, 0, 1},
+        {TFM_OP_RMS_NORM, 1, 0, 4},
+        {TFM_OP_ROPE, 1, 0, 3},
+        {TFM_OP_SWIGLU, 1, 1, 5},
+        {TFM_OP_LAYER_NORM, 1, 0, 7},
+        {TFM_OP_RELU, 1, 0, 1},
+        {TFM_OP_SILU, 1, 0, 4},
+        {TFM_OP_GELU, 1, 0, 4},
+        {TFM_OP_GLU, 1, 1, 4},
+        {TFM_OP_MUL, 1, 1, 1},
         {TFM_OP_SCALE, 1, 0, 1},
     };
 

@@ -117,7 +117,8 @@ static enum tfm_status open_track(struct track *t, struct tfm_device *device,
     enum tfm_status status;
 
     memset(t, 0, sizeof *t);
-    t->n_out = capacity.out_rows = c->op == TFM_OP_TAKE_ROWS ? c->rows : 1;
+    t->n_out = capacity.out_rows =
+        c->op == TFM_OP_TAKE_ROWS || c->op == TFM_OP_TAKE_ROWS_GRAD ? c->rows : 1;
     t->graph = tfm__bench_graph(c, units, err);
     if (!t->graph)
         return err->status;

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "lib/core/checked.h"
+#include "lib/tools/interrupt.h"
 #include "lib/tools/message.h"
 
 int tfm__file_read_fd(int fd, const char *name, char **data, size_t *size)
@@ -107,7 +107,7 @@ int tfm__file_write(const char *path, const struct tfm__file_part *parts, size_t
 {
     char target[PATH_MAX], temporary[PATH_MAX + 16];
     struct stat old;
-    sigset_t ending, before;
+    struct tfm__signals held;
     mode_t mask = umask(0);
     umask(mask);
     mode_t mode = 0666 & ~mask;
@@ -127,12 +127,8 @@ int tfm__file_write(const char *path, const struct tfm__file_part *parts, size_t
     snprintf(temporary, sizeof temporary, "%.*s.tfm-XXXXXX", folder, target);
 
     /* no temporary file stays behind when the user ends the program just now */
-    sigemptyset(&ending);
-    sigaddset(&ending, SIGINT);
-    sigaddset(&ending, SIGTERM);
-    sigaddset(&ending, SIGHUP);
-    sigprocmask(SIG_BLOCK, &ending, &before);
+    tfm__signals_hold(&held);
     int error = write_and_rename(target, temporary, mode, parts, n_parts);
-    sigprocmask(SIG_SETMASK, &before, NULL);
+    tfm__signals_release(&held);
     return error ? tfm__failed("%s: cannot be written: %s", path, strerror(error)) : 0;
 }

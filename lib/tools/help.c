@@ -61,8 +61,8 @@ static void put_program(FILE *to)
 {
     fprintf(to, "usage: tfm VERB [OPTION...]\n\n");
     for (size_t i = 0; i < TFM__VERB_COUNT; i++)
-        fprintf(to, "  %-13s %s\n", tfm__verb_name((enum tfm__verb)i), verb_texts[i].summary);
-    fprintf(to, "  %-13s %s\n", "help", "this, or the options of a verb: tfm help VERB");
+        fprintf(to, "  %-15s %s\n", tfm__verb_name((enum tfm__verb)i), verb_texts[i].summary);
+    fprintf(to, "  %-15s %s\n", "help", "this, or the options of a verb: tfm help VERB");
     fprintf(to,
             "\nExit codes: 0 done, 1 failed (one line on standard error says why), 2 wrong usage,\n"
             "130 ended by Ctrl-C. tfm --version prints the version.\n");

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * SIGINT as a flag that is asked between two tokens. */
+ * SIGINT as a flag that is asked between two tokens, and signals that wait. */
 #include "lib/tools/interrupt.h"
 
-#include <signal.h>
 #include <string.h>
 
 static volatile sig_atomic_t interrupted;
@@ -26,4 +25,20 @@ void tfm__interrupt_catch(void)
 int tfm__interrupted(void)
 {
     return interrupted;
+}
+
+void tfm__signals_hold(struct tfm__signals *signals)
+{
+    sigset_t ending;
+
+    sigemptyset(&ending);
+    sigaddset(&ending, SIGINT);
+    sigaddset(&ending, SIGTERM);
+    sigaddset(&ending, SIGHUP);
+    sigprocmask(SIG_BLOCK, &ending, &signals->before);
+}
+
+void tfm__signals_release(const struct tfm__signals *signals)
+{
+    sigprocmask(SIG_SETMASK, &signals->before, NULL);
 }

@@ -1,7 +1,17 @@
 /* SPDX-License-Identifier: MIT
- * Ctrl-C: the first one asks, the second one ends the program. */
+ * Ctrl-C: the first one asks, the second one ends the program; and a stretch that none may end. */
 #ifndef TFM__TOOLS_INTERRUPT_H
 #define TFM__TOOLS_INTERRUPT_H
+
+#include <signal.h>
+
+struct tfm__signals {
+    sigset_t before;
+};
+
+/* SIGINT, SIGTERM and SIGHUP wait until the release: for the time that a temporary file is there. */
+void tfm__signals_hold(struct tfm__signals *signals);
+void tfm__signals_release(const struct tfm__signals *signals);
 
 /* From now on a first SIGINT only sets the flag; the second has its usual effect. */
 void tfm__interrupt_catch(void);

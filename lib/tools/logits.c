@@ -58,7 +58,7 @@ static int read_tokens(const struct tfm__options *options, const struct tfm_mode
 {
     if (options->given.ids)
         return TFM__EXIT_OK;
-    int code = tfm__prompt_encode(options, model, prompt);
+    int code = tfm__prompt_encode(options, tfm_model_tokenizer(model), prompt);
     if (code == TFM__EXIT_OK && prompt->n == 0)
         code = tfm__failed("the prompt is empty: there is nothing to predict from");
     return code;

@@ -71,10 +71,9 @@ int tfm__prompt_read(const struct tfm__options *options, const char *otherwise,
                                                                        : TFM__EXIT_OK;
 }
 
-int tfm__prompt_encode(const struct tfm__options *options, const struct tfm_model *model,
+int tfm__prompt_encode(const struct tfm__options *options, const struct tfm_tokenizer *tokenizer,
                        struct tfm__prompt *prompt)
 {
-    const struct tfm_tokenizer *tokenizer = tfm_model_tokenizer(model);
     unsigned flags = TFM_TOKENIZE_BOS | (options->no_special ? 0 : TFM_TOKENIZE_SPECIAL);
     struct tfm_error err;
     if (tfm_tokenizer_encode(tokenizer, prompt->text, prompt->size, flags, &prompt->ids, &prompt->n,

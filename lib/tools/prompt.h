@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <tfm/model.h>
+#include <tfm/tokenizer.h>
 
 #include "lib/tools/options.h"
 
@@ -26,7 +26,7 @@ int tfm__prompt_read(const struct tfm__options *options, const char *otherwise,
                      struct tfm__prompt *prompt);
 /* Fills ids: control tokens are recognized unless --no-special, BOS is put in front if the model
  * asks for it. Returns an exit code. */
-int tfm__prompt_encode(const struct tfm__options *options, const struct tfm_model *model,
+int tfm__prompt_encode(const struct tfm__options *options, const struct tfm_tokenizer *tokenizer,
                        struct tfm__prompt *prompt);
 /* Fills ids from --ids. Returns an exit code. */
 int tfm__prompt_parse_ids(const char *list, struct tfm__prompt *prompt);

@@ -211,7 +211,7 @@ int tfm__verb_run(const struct tfm__options *options)
     if (code == TFM__EXIT_OK)
         code = tfm__prompt_read(options, builtin_prompt, &run.prompt);
     if (code == TFM__EXIT_OK)
-        code = tfm__prompt_encode(options, run.setup.model, &run.prompt);
+        code = tfm__prompt_encode(options, tfm_model_tokenizer(run.setup.model), &run.prompt);
     if (code == TFM__EXIT_OK)
         code = begin_empty(&run);
     if (code == TFM__EXIT_OK)

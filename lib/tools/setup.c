@@ -36,25 +36,51 @@ int tfm__backend_help_wanted(const struct tfm__options *options)
 /* ---- model
  * ----------------------------------------------------------------------------------------- */
 
+/* The file that -m, TFM_MODEL or the places of models name; NULL after it has said that there is none.
+ * *prefix stands in front of errors about it. */
+static const char *model_path(const struct tfm__options *options, char found[PATH_MAX],
+                              const char **prefix)
+{
+    const char *variable = secure_getenv("TFM_MODEL");
+
+    *prefix = "";
+    if (options->model)
+        return options->model;
+    if (variable && *variable) {
+        *prefix = "TFM_MODEL: ";
+        return variable;
+    }
+    if (tfm__place_find_model(found))
+        return found;
+    tfm__failed("no model found: ./quickstart fetches one, or name one with -m FILE");
+    return NULL;
+}
+
 int tfm__setup_model(const struct tfm__options *options, struct tfm__setup *setup)
 {
     char found[PATH_MAX];
-    const char *path = options->model;
-    const char *variable = secure_getenv("TFM_MODEL");
+    const char *prefix, *path = model_path(options, found, &prefix);
     struct tfm_error err;
 
-    if (!path && variable && *variable)
-        path = variable;
-    if (!path) {
-        if (!tfm__place_find_model(found))
-            return tfm__failed(
-                "no model found: ./quickstart fetches one, or name one with -m FILE");
-        path = found;
-    }
+    if (!path)
+        return TFM__EXIT_FAILED;
     double start = tfm__seconds();
     if (tfm_model_open(path, &setup->model, &err))
-        return tfm__failed("%s%s", options->model || path == found ? "" : "TFM_MODEL: ", err.text);
+        return tfm__failed("%s%s", prefix, err.text);
     setup->load_seconds += tfm__seconds() - start;
+    return TFM__EXIT_OK;
+}
+
+int tfm__setup_tokenizer(const struct tfm__options *options, struct tfm_tokenizer **tokenizer)
+{
+    char found[PATH_MAX];
+    const char *prefix, *path = model_path(options, found, &prefix);
+    struct tfm_error err;
+
+    if (!path)
+        return TFM__EXIT_FAILED;
+    if (tfm_tokenizer_open(path, tokenizer, &err))
+        return tfm__failed("%s%s", prefix, err.text);
     return TFM__EXIT_OK;
 }
 

@@ -23,6 +23,8 @@ struct tfm__setup {
 /* Each returns an exit code after it has said what is wrong, and is released with tfm__setup_close,
  * which takes a half-filled or zeroed struct. */
 int tfm__setup_model(const struct tfm__options *options, struct tfm__setup *setup);
+/* Only the tokenizer of the model, or of a file that has nothing else: destroy it. */
+int tfm__setup_tokenizer(const struct tfm__options *options, struct tfm_tokenizer **tokenizer);
 /* Only the registry, for `tfm backends`. */
 int tfm__setup_registry(const struct tfm__options *options, struct tfm__setup *setup);
 /* Registry, devices, session; `context` is used when -c was not given (0 = the session's own).

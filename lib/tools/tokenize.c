@@ -25,24 +25,24 @@ static int print_texts(const struct tfm_tokenizer *tokenizer, const struct tfm__
 
 int tfm__verb_tokenize(const struct tfm__options *options)
 {
-    struct tfm__setup setup = {0};
+    struct tfm_tokenizer *tokenizer = NULL;
     struct tfm__prompt prompt = {0};
     int code = tfm__prompt_check(options, 1);
 
     if (code == TFM__EXIT_OK)
         code = tfm__prompt_read(options, "", &prompt);
     if (code == TFM__EXIT_OK)
-        code = tfm__setup_model(options, &setup);
+        code = tfm__setup_tokenizer(options, &tokenizer);
     if (code == TFM__EXIT_OK)
-        code = tfm__prompt_encode(options, setup.model, &prompt);
+        code = tfm__prompt_encode(options, tokenizer, &prompt);
     if (code == TFM__EXIT_OK && options->text) {
-        code = print_texts(tfm_model_tokenizer(setup.model), &prompt);
+        code = print_texts(tokenizer, &prompt);
     } else if (code == TFM__EXIT_OK) {
         for (size_t i = 0; i < prompt.n; i++)
             printf(i ? " %" PRId32 : "%" PRId32, prompt.ids[i]);
         putchar('\n');
     }
     tfm__prompt_deinit(&prompt);
-    tfm__setup_close(&setup);
+    tfm_tokenizer_destroy(tokenizer);
     return code;
 }

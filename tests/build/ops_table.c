@@ -220,6 +220,23 @@ static void ask_linear_grad_w(struct tfm_graph *g, enum tfm_dtype dtype)
                          tfm_graph_state(g, "db", dtype, 1, (int64_t[]){WIDTH}));
 }
 
+static void ask_embedding_trainable(struct tfm_graph *g, enum tfm_dtype dtype)
+{
+    tfm_op_embedding(g, tfm_graph_train(g, weight(g, "table", dtype, 2, TABLE, WIDTH, 0)),
+                     in(g, "ids", TFM_DTYPE_I32, 1, 0, 0, 0));
+}
+
+static void ask_embedding_grad(struct tfm_graph *g, enum tfm_dtype dtype)
+{
+    tfm_op_embedding_grad(g, in(g, "ids", TFM_DTYPE_I32, 1, 0, 0, 0), x_of(g, dtype),
+                          tfm_graph_state(g, "dtable", dtype, 2, (int64_t[]){TABLE, WIDTH}), 0);
+}
+
+static void ask_take_rows_grad(struct tfm_graph *g, enum tfm_dtype dtype)
+{
+    tfm_op_take_rows_grad(g, tfm_op_take_rows(g, x_of(g, dtype)));
+}
+
 /* ---- the table ---- */
 
 static const struct {
@@ -257,6 +274,9 @@ static const struct {
     {TFM_OP_LINEAR_GRAD_X, "", "weight", ask_linear_grad_x},
     {TFM_OP_LINEAR_GRAD_X, "trainable weight", "weight", ask_linear_grad_x_trainable},
     {TFM_OP_LINEAR_GRAD_W, "", "x, dy", ask_linear_grad_w},
+    {TFM_OP_EMBEDDING, "trainable table", "table", ask_embedding_trainable},
+    {TFM_OP_EMBEDDING_GRAD, "", "dy", ask_embedding_grad},
+    {TFM_OP_TAKE_ROWS_GRAD, "", "dy", ask_take_rows_grad},
 };
 
 /* An op without a row would be missing in the documentation. */

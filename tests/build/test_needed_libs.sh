@@ -23,7 +23,7 @@ only() { # FILE ALLOWED
 }
 
 only .libs/libtfm.so 'libc|libm|libdl|libpthread'
-only .libs/libtfm-llm.so 'libtfm|libc|libm|libutf8proc'
+only .libs/libtfm-llm.so 'libtfm|libc|libm|libutf8proc|libjansson'
 if test -f "$build/backends/opencl/.libs/opencl.so"; then
     only backends/opencl/.libs/opencl.so 'libc|libm|libpthread|libOpenCL|libclblast'
 fi

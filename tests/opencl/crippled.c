@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Preloaded before libOpenCL (LD_PRELOAD) by test_crippled.sh: devices whose name holds TFM_TEST_CRIPPLED lose
- * what TFM_TEST_LOST says: "compiler" (they say that they have none) or "build" (every program fails). The
- * backend sees what such a device would show. */
+ * Preloaded before libOpenCL (LD_PRELOAD) by test_crippled.sh and test_shape.sh: devices whose name holds
+ * TFM_TEST_CRIPPLED lose what TFM_TEST_LOST says: "compiler" (they say that they have none), "build" (every
+ * program fails) or "vectors" (they say that theirs hold one float). The backend sees what such a device would
+ * show. */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 
@@ -52,6 +53,9 @@ CL_API_ENTRY cl_int CL_API_CALL clGetDeviceInfo(cl_device_id device, cl_device_i
     if (code == CL_SUCCESS && what == CL_DEVICE_COMPILER_AVAILABLE && value &&
         has_lost(device, "compiler"))
         *(cl_bool *)value = CL_FALSE;
+    if (code == CL_SUCCESS && what == CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT && value &&
+        has_lost(device, "vectors"))
+        *(cl_uint *)value = 1;
     return code;
 }
 

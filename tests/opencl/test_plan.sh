@@ -18,7 +18,7 @@ call plan -m toy.gguf -o json
 test "$(json 'segments.0.notes.#')" -eq 1 && json segments.0.notes.0 | grep -q 'runs of up to [0-9]* rows: 1[0-9] phases'
 verdict $? 'plan -o json: the same'
 call_with TFM_OPENCL_SHAPE=group plan -m toy.gguf
-grep -q '^  runs of few rows: launches, no phases: only CPUs in the wide shape have them$' "$out"
+grep -q '^  runs of few rows: launches, no phases: only CPUs with vectors in the wide shape have them$' "$out"
 verdict $? 'plan: no phases, and why'
 call_with TFM_BACKEND=reference plan -m toy.gguf -o json
 test $code -eq 0 && test "$(json 'segments.0.notes.#')" -eq 0

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # The shapes of the kernels, and devices that allow less: groups of 1, 8, 64 and 224 work-items at most,
-# buffers of a few KiB. Catches a size of a group that is taken for granted or no power of two where the
+# no vectors, buffers of a few KiB. Catches a size of a group that is taken for granted or no power of two where the
 # sums want one, a weight that a buffer cannot hold and that nobody refuses, a setting that is ignored.
 . "${TFM_TEST_SRCDIR:-.}/tests/tools/common.sh"
 subject='opencl:Portable Computing Language'
@@ -41,6 +41,31 @@ for value in 0 8x 99999999999999999999999; do
     test $code -eq 1 && grep -q 'TFM_OPENCL_MAX_GROUP is .*; it must be a whole number of at least 1' "$out"
     verdict $? "TFM_OPENCL_MAX_GROUP=$value is refused"
 done
+
+# a CPU without vectors of its own: group when nothing is said, short kernels and no phases in the wide shape
+shim=$builddir/tests/opencl/.libs/crippled.so
+test -f "$shim" || { echo "$shim is not built" >&2; exit 99; }
+bare() {
+    env LD_PRELOAD="$shim" TFM_TEST_CRIPPLED=- TFM_TEST_LOST=vectors "$@" >"$out" 2>"$err" </dev/null
+    code=$?
+}
+TFM_OPENCL_SHAPE=auto
+bare "$tfm" doctor
+grep -q 'shape of the kernels: group, up to [0-9]* work-items, because the device has no vectors of its own' "$out"
+verdict $? 'no vectors: auto takes the group shape'
+TFM_OPENCL_SHAPE=wide
+bare "$tfm" doctor
+grep -q 'shape of the kernels: wide, short kernels for a device without vectors, because TFM_OPENCL_SHAPE says so' "$out" &&
+    grep -q 'persistent kernel: off, because only a CPU with vectors' "$out"
+verdict $? 'no vectors: the wide shape says that its kernels are short'
+for op in linear gqa_attention; do
+    bare "$tfm" check-backend "$subject" --op $op --one-thread --no-times
+    test $code -eq 0 && grep -q ' 0 failed' "$out"
+    verdict $? "no vectors: $op in short kernels"
+done
+bare env TFM_OPENCL_PERSISTENT=on "$tfm" check-backend "$subject" --op relu --nodes 1 --no-times
+test $code -eq 1 && grep -q "TFM_OPENCL_PERSISTENT is 'on', but .* has no vectors of its own" "$out"
+verdict $? 'no vectors: a persistent kernel that is demanded is refused'
 
 # buffers of 8 KiB: small weights fit, in several buffers; a large one is refused with both numbers
 TFM_OPENCL_SHAPE=wide

@@ -4,6 +4,8 @@
 #include <complex.h>
 #include <math.h>
 
+#include <tfm/grad.h>
+
 #include "tests/ops/trial.h"
 
 static const enum tfm_dtype dtypes[] = {TFM_DTYPE_F32, TFM_DTYPE_F16, TFM_DTYPE_BF16,
@@ -11,6 +13,7 @@ static const enum tfm_dtype dtypes[] = {TFM_DTYPE_F32, TFM_DTYPE_F16, TFM_DTYPE_
 static struct tfm_tensor *x, *pos, *table;
 static enum tfm_rope_style style;
 static enum tfm_rope_layout layout;
+static int inverse;
 
 /* Each pair as a complex number times cos + i sin. */
 static void naive(const struct trial *trial, const struct tfm_rows *rows, double *want)
@@ -34,7 +37,8 @@ static void naive(const struct trial *trial, const struct tfm_rows *rows, double
             const int64_t first = style == TFM_ROPE_HALVES ? i : 2 * i;
             const int64_t second = style == TFM_ROPE_HALVES ? i + pairs : 2 * i + 1;
             const double complex turned =
-                (in[first] + in[second] * I) * (angles[2 * i] + angles[2 * i + 1] * I);
+                (in[first] + in[second] * I) *
+                (angles[2 * i] + (inverse ? -1 : 1) * angles[2 * i + 1] * I);
             out[first] = creal(turned);
             out[second] = cimag(turned);
         }
@@ -106,6 +110,34 @@ static void build_batch(struct trial *t, uint32_t rows, enum tfm_dtype dtype,
     fill_table(t);
     scatter_positions(t);
 }
+
+/* Fault: the angle is not negated, or in the vector form or the rest of a head only; the layout is dropped. */
+START_TEST(backwards)
+{
+    static const struct {
+        int64_t heads, d, rotated;
+    } rows[] = {{3, 64, 64}, {2, 34, 32}, {1, 6, 6}};
+
+    inverse = 1;
+    for (size_t r = 0; r < 3; r++) {
+        struct trial t;
+        trial_begin(&t, 33, "inverse rope %s %d [N, %lld, %lld]", tfm_dtype_name(dtypes[_i / 4]),
+                    _i, (long long)rows[r].heads, (long long)rows[r].d);
+        style = (enum tfm_rope_style)(_i / 2 % 2);
+        layout = _i % 2 ? TFM_ROPE_TOKENS_FIRST : TFM_ROPE_ROWS;
+        x = _i % 2 ? trial_input_4(&t, "x", dtypes[_i / 4], 5, rows[r].heads, rows[r].d)
+                   : trial_input(&t, "x", dtypes[_i / 4], 3, rows[r].heads, rows[r].d);
+        pos = trial_input(&t, "pos", TFM_DTYPE_I32, _i % 2 ? 2 : 1, 5, 0);
+        table = trial_buffer(&t, "table", x->dtype == TFM_DTYPE_F64 ? x->dtype : TFM_DTYPE_F32, 3,
+                             41, rows[r].rotated / 2, 2);
+        trial_output(&t, tfm_op_rope_inverse(t.graph, x, pos, table, style, layout));
+        fill_table(&t);
+        scatter_positions(&t);
+        trial_check_rows(&t, naive);
+        trial_end(&t);
+    }
+}
+END_TEST
 
 /* Fault: a pair of the wrong elements, the rest of a head turned or left out, a head or row at the wrong
  * place, in place a value read after it was written. */
@@ -415,6 +447,7 @@ void tfm__cases_rope(Suite *suite)
 
     tcase_add_loop_test(tcase, sizes, 0, 8);
     tcase_add_loop_test(tcase, batches, 0, 32);
+    tcase_add_loop_test(tcase, backwards, 0, 16);
     tcase_add_loop_test(tcase, layouts_agree, 0, 2);
     tcase_add_loop_test(tcase, difference_only, 0, 5);
     tcase_add_loop_test(tcase, a10_worked_example, 0, 2);

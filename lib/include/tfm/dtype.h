@@ -52,7 +52,8 @@ TFM_API void tfm_dtype_to_f32(enum tfm_dtype dtype, const void *src, size_t firs
                               float *dst);
 
 /* The other way: plain types round once, to nearest even (NaN stays NaN, overflow becomes
- * infinity); I32 truncates; block types quantize whole blocks.
+ * infinity); I32 truncates; block types quantize whole blocks, to the bit as the format's own writers do
+ * (ggml: quantize_row_*_ref).
  * first and n are multiples of the block. */
 TFM_API void tfm_dtype_from_f64(enum tfm_dtype dtype, const double *src, void *dst, size_t first,
                                 size_t n);

@@ -49,6 +49,19 @@ TFM_API struct tfm_tensor *tfm_op_linear_grad_w(struct tfm_graph *graph, struct 
                                                 struct tfm_tensor *dy, struct tfm_tensor *dw,
                                                 struct tfm_tensor *db);
 
+/* dtable[ids[n]] += dy[n]: ids [N, ...] I32, dy [N, ..., D], state dtable [V, D]. positions 1: as in
+ * tfm_op_position_embedding */
+TFM_API struct tfm_tensor *tfm_op_embedding_grad(struct tfm_graph *graph, struct tfm_tensor *ids,
+                                                 struct tfm_tensor *dy, struct tfm_tensor *dtable,
+                                                 int positions);
+/* dy [R, ...] -> [N, ...]: row n is the sum of the rows r with rows.out[r] = n */
+TFM_API struct tfm_tensor *tfm_op_take_rows_grad(struct tfm_graph *graph, struct tfm_tensor *dy);
+/* The rotation of tfm_op_rope_layout by the negative angle: x [N, H, d] or with a layout -> like x */
+TFM_API struct tfm_tensor *tfm_op_rope_inverse(struct tfm_graph *graph, struct tfm_tensor *x,
+                                               struct tfm_tensor *pos, struct tfm_tensor *table,
+                                               enum tfm_rope_style style,
+                                               enum tfm_rope_layout layout);
+
 #ifdef __cplusplus
 }
 #endif

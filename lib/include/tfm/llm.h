@@ -3,8 +3,11 @@
 #ifndef TFM_LLM_H
 #define TFM_LLM_H
 
+#include <tfm/bpe_train.h>
 #include <tfm/gguf.h>
+#include <tfm/gguf_write.h>
 #include <tfm/model.h>
+#include <tfm/safetensors.h>
 #include <tfm/sampler.h>
 #include <tfm/session.h>
 #include <tfm/tfm.h>

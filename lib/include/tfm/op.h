@@ -27,6 +27,9 @@
  *   linear_grad_x  weight [out, in] W, dy [N, ..., out] F32            [N, ..., in] as dy (F64: all F64)
  *   linear_grad_w  x [N, ..., in] F32, dy [N, ..., out],               none: adds to dw, db
  *                  dw [out, in]?, db [out]? state as x
+ *   embedding_grad ids [N, ...] I32, dy [N, ..., D] F32,               none: adds to dtable
+ *                  dtable [V, D] state as dy (F64: both F64)
+ *   take_rows_grad dy [R, ...] A                                       [N, ...] as dy
  */
 #ifndef TFM_OP_H
 #define TFM_OP_H
@@ -46,14 +49,14 @@ enum tfm_op {
 #undef TFM_OP
 };
 
-/* One more than the largest op id: the size of a table indexed by op. */
-enum {
-    TFM_OP_LIMIT = 0
-#define TFM_OP(id, NAME, stem, in_min, in_max, outputs, rows, in_place, diff, nmse, minor) +1
+/* One more than the largest op id: the size of a table indexed by op. Some of the ids may be free. */
+union tfm_op_ids {
+#define TFM_OP(id, NAME, stem, in_min, in_max, outputs, rows, in_place, diff, nmse, minor) \
+    char NAME[(id) + 1];
 #include <tfm/ops.def>
 #undef TFM_OP
-                   + 1
 };
+enum { TFM_OP_LIMIT = sizeof(union tfm_op_ids) };
 
 enum tfm_op_rows { TFM_OP_ROWS_ROWWISE, TFM_OP_ROWS_MIXES, TFM_OP_ROWS_DROPS };
 enum tfm_rope_style { TFM_ROPE_ADJACENT = 0, TFM_ROPE_HALVES = 1 };

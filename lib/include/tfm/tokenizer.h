@@ -17,6 +17,9 @@ struct tfm_tokenizer;
 TFM_API enum tfm_status tfm_tokenizer_create(const struct tfm_gguf *gguf,
                                              struct tfm_tokenizer **tokenizer,
                                              struct tfm_error *err);
+/* From a file: a model, or a tokenizer alone. IO, and as above. */
+TFM_API enum tfm_status tfm_tokenizer_open(const char *path, struct tfm_tokenizer **tokenizer,
+                                           struct tfm_error *err);
 TFM_API void tfm_tokenizer_destroy(struct tfm_tokenizer *tokenizer); /* NULL is fine */
 
 TFM_API size_t tfm_tokenizer_vocab(const struct tfm_tokenizer *tokenizer);

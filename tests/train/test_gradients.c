@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: MIT
+ * The gradient rule of every op, and of stacks of two blocks of every kind, against central differences. */
+#include <tfm/grad.h>
+
+#include "lib/core/op.h"
+#include "tests/train/difference.h"
+
+/* ---- a graph for each op that has a gradient ---- */
+
+static struct tfm_tensor *case_embedding(struct net *net)
+{
+    struct tfm_tensor *table = difference_parameter(net, "table", 3, 4);
+    return tfm_op_embedding(net->graph, table, difference_ids(net, "ids"));
+}
+
+static struct tfm_tensor *case_positions(struct net *net)
+{
+    struct tfm_tensor *table = difference_parameter(net, "table", 4, 3);
+    return tfm_op_position_embedding(net->graph, table, difference_ids(net, "pos"));
+}
+
+static struct tfm_tensor *case_linear(struct net *net)
+{
+    struct tfm_tensor *w = difference_parameter(net, "w", 3, 4);
+    return tfm_op_linear(net->graph, difference_input(net, "x", 4, 0), w,
+                         difference_parameter(net, "b", 3, 0));
+}
+
+/* The weight has two readers, and the input of the second is a view. */
+static struct tfm_tensor *case_linear_twice(struct net *net)
+{
+    struct tfm_tensor *w = difference_parameter(net, "w", 4, 4);
+    struct tfm_tensor *h = tfm_op_linear(net->graph, difference_input(net, "x", 2, 4), w, NULL);
+
+    h = tfm_graph_reshape(net->graph, h, 3, (int64_t[]){0, 2, 4});
+    return tfm_op_linear(net->graph, h, w, NULL);
+}
+
+static struct tfm_tensor *case_add(struct net *net)
+{
+    return tfm_op_add(net->graph, difference_input(net, "a", 3, 0),
+                      difference_input(net, "b", 3, 0));
+}
+
+/* One tensor is both operands. */
+static struct tfm_tensor *case_add_twice(struct net *net)
+{
+    struct tfm_tensor *a = difference_input(net, "a", 3, 0);
+    return tfm_op_add(net->graph, tfm_op_add(net->graph, a, a), a);
+}
+
+static struct tfm_tensor *case_cast(struct net *net)
+{
+    return tfm_op_cast(net->graph, difference_input(net, "x", 3, 0), TFM_DTYPE_F64);
+}
+
+static struct tfm_tensor *case_take_rows(struct net *net)
+{
+    return tfm_op_take_rows(net->graph, difference_input(net, "x", 2, 3));
+}
+
+static struct tfm_tensor *case_rms_norm(struct net *net)
+{
+    struct tfm_tensor *gamma = difference_parameter(net, "gamma", 5, 0);
+    return tfm_op_rms_norm(net->graph, difference_input(net, "x", 2, 5), gamma, 1e-3);
+}
+
+static struct tfm_tensor *rotate(struct net *net, enum tfm_rope_style style)
+{
+    struct tfm_tensor *table =
+        tfm_graph_buffer(net->graph, "table", TFM_DTYPE_F64, 3, (int64_t[]){4, 2, 2});
+    double cs[16];
+
+    for (int i = 0; i < 8; i++) {
+        cs[2 * i] = i % 2 ? 0.6 : -0.28;
+        cs[2 * i + 1] = i % 2 ? 0.8 : 0.96;
+    }
+    net_set(net, "table", cs);
+    return tfm_op_rope(net->graph, difference_input(net, "x", 2, 6), difference_ids(net, "pos"),
+                       table, style);
+}
+
+static struct tfm_tensor *case_rope(struct net *net)
+{
+    return rotate(net, TFM_ROPE_ADJACENT);
+}
+
+static struct tfm_tensor *case_rope_halves(struct net *net)
+{
+    return rotate(net, TFM_ROPE_HALVES);
+}
+
+static struct tfm_tensor *attend(struct net *net, struct tfm_attention *config)
+{
+    struct tfm_tensor *q = difference_input(net, "q", 4, 3), *k = difference_input(net, "k", 2, 3);
+    return tfm_op_attention(net->graph, q, k, difference_input(net, "v", 2, 3), config);
+}
+
+static struct tfm_tensor *case_attention(struct net *net)
+{
+    return attend(net, &(struct tfm_attention){0});
+}
+
+static struct tfm_tensor *case_attention_masks(struct net *net)
+{
+    return attend(net, &(struct tfm_attention){
+                           .bidirectional = 1, .window = 2, .softcap = 1.5, .scale = 0.7});
+}
+
+static struct tfm_tensor *case_attention_bias(struct net *net)
+{
+    struct tfm_tensor *bias = difference_parameter(net, "rel_bias", 3, 4);
+    struct tfm_tensor *bucket =
+        tfm_graph_buffer(net->graph, "rel_bucket", TFM_DTYPE_I32, 1, (int64_t[]){5});
+    const double buckets[] = {0, 1, 2, 1, 0};
+
+    net_set(net, "rel_bucket", buckets);
+    return attend(net, &(struct tfm_attention){.rel_bias = bias, .rel_bucket = bucket});
+}
+
+static struct tfm_tensor *case_swiglu(struct net *net)
+{
+    struct tfm_tensor *gate = difference_input(net, "gate", 3, 0);
+    return tfm_op_swiglu(net->graph, gate, difference_input(net, "up", 3, 0));
+}
+
+static struct tfm_tensor *case_layer_norm(struct net *net)
+{
+    struct tfm_tensor *gamma = difference_parameter(net, "gamma", 5, 0);
+    return tfm_op_layer_norm(net->graph, difference_input(net, "x", 2, 5), gamma,
+                             difference_parameter(net, "beta", 5, 0), 1e-3);
+}
+
+static struct tfm_tensor *case_relu(struct net *net)
+{
+    return tfm_op_relu(net->graph, difference_input(net, "x", 7, 0));
+}
+
+static struct tfm_tensor *case_silu(struct net *net)
+{
+    return tfm_op_silu(net->graph, difference_input(net, "x", 7, 0));
+}
+
+static struct tfm_tensor *case_gelu(struct net *net)
+{
+    return tfm_op_gelu(net->graph, difference_input(net, "x", 7, 0), 0);
+}
+
+static struct tfm_tensor *case_gelu_tanh(struct net *net)
+{
+    return tfm_op_gelu(net->graph, difference_input(net, "x", 7, 0), 1);
+}
+
+static struct tfm_tensor *case_glu(struct net *net)
+{
+    struct tfm_tensor *gate = difference_input(net, "gate", 3, 0);
+    return tfm_op_glu(net->graph, gate, difference_input(net, "up", 3, 0));
+}
+
+static struct tfm_tensor *case_mul(struct net *net)
+{
+    return tfm_op_mul(net->graph, difference_input(net, "a", 3, 0),
+                      difference_input(net, "b", 3, 0));
+}
+
+static struct tfm_tensor *case_square(struct net *net)
+{
+    struct tfm_tensor *a = difference_input(net, "a", 3, 0);
+    return tfm_op_mul(net->graph, a, a);
+}
+
+static struct tfm_tensor *case_scale(struct net *net)
+{
+    return tfm_op_scale(net->graph, difference_input(net, "x", 3, 0), -0.75);
+}
+
+static struct tfm_tensor *case_softcap(struct net *net)
+{
+    return tfm_op_softcap(net->graph, difference_input(net, "x", 3, 0), 0.8);
+}
+
+static const struct {
+    enum tfm_op op;
+    const char *name;
+    struct tfm_tensor *(*build)(struct net *net);
+} cases[] = {
+    {TFM_OP_EMBEDDING, "embedding", case_embedding},
+    {TFM_OP_EMBEDDING, "embedding of positions", case_positions},
+    {TFM_OP_LINEAR, "linear", case_linear},
+    {TFM_OP_LINEAR, "linear with one weight twice", case_linear_twice},
+    {TFM_OP_ADD, "add", case_add},
+    {TFM_OP_ADD, "add of one tensor", case_add_twice},
+    {TFM_OP_CAST, "cast", case_cast},
+    {TFM_OP_TAKE_ROWS, "take_rows", case_take_rows},
+    {TFM_OP_RMS_NORM, "rms_norm", case_rms_norm},
+    {TFM_OP_ROPE, "rope", case_rope},
+    {TFM_OP_ROPE, "rope of halves", case_rope_halves},
+    {TFM_OP_GQA_ATTENTION, "attention", case_attention},
+    {TFM_OP_GQA_ATTENTION, "attention with masks and a cap", case_attention_masks},
+    {TFM_OP_GQA_ATTENTION, "attention with a relative bias", case_attention_bias},
+    {TFM_OP_SWIGLU, "swiglu", case_swiglu},
+    {TFM_OP_LAYER_NORM, "layer_norm", case_layer_norm},
+    {TFM_OP_RELU, "relu", case_relu},
+    {TFM_OP_SILU, "silu", case_silu},
+    {TFM_OP_GELU, "gelu", case_gelu},
+    {TFM_OP_GELU, "gelu of tanh", case_gelu_tanh},
+    {TFM_OP_GLU, "glu", case_glu},
+    {TFM_OP_MUL, "mul", case_mul},
+    {TFM_OP_MUL, "square", case_square},
+    {TFM_OP_SCALE, "scale", case_scale},
+    {TFM_OP_SCALE, "softcap", case_softcap},
+};
+enum { CASES = sizeof cases / sizeof *cases };
+
+/* What has no gradient yet: ops by name, and what the case of one is called. Whoever adds it takes it off. */
+static const char *const waiting[] = {
+    "rms_norm", "gqa_attention", "swiglu", "layer_norm", "relu", "silu", "gelu", "glu", "softcap",
+};
+
+static int waits(const char *name)
+{
+    for (size_t i = 0; i < sizeof waiting / sizeof *waiting; i++) {
+        if (strcmp(waiting[i], name) == 0)
+            return 1;
+    }
+    return 0;
+}
+
+static int graph_waits(const struct tfm_graph *graph)
+{
+    for (uint32_t n = 0; n < tfm_graph_node_count(graph); n++) {
+        const struct tfm_node *node = tfm_graph_node(graph, n);
+        if (waits(tfm_op_name(node->op)) ||
+            (node->op == TFM_OP_SCALE && node->attrs.softcap > 0 && waits("softcap")))
+            return 1;
+    }
+    return 0;
+}
+
+/* The graph is there; its gradients, or the refusal of what waits. */
+static void check(struct net *net, struct tfm_tensor *y, const char *what)
+{
+    struct tfm_error err = {0};
+    const int waiting_for = graph_waits(net->graph);
+    const enum tfm_status status = difference_backward(net, y, &err);
+
+    if (waiting_for) {
+        ck_assert_msg(status == TFM_STATUS_UNSUPPORTED,
+                      "%s: its ops have gradients now: take them off the list", what);
+        return;
+    }
+    ck_assert_msg(status == TFM_STATUS_OK, "%s: %s", what, err.text);
+    difference_check(net, what);
+}
+
+/* Catches: a rule that is wrong in any element, forgets an input, or does not add up several uses. */
+START_TEST(ops)
+{
+    struct net net;
+
+    net_begin(&net, DIFFERENCE_ROWS, 2);
+    check(&net, cases[_i].build(&net), cases[_i].name);
+    net_end(&net);
+}
+END_TEST
+
+/* Catches: an op that says in ops.def that it has a gradient and has no rule or no case here, or that has one
+ * and says that it has not. */
+START_TEST(every_op)
+{
+    for (int op = 0; op < TFM_OP_LIMIT; op++) {
+        const struct tfm_op_info *info = tfm_op_info((enum tfm_op)op);
+        size_t i = 0;
+        if (!info)
+            continue;
+        while (i < CASES && cases[i].op != (enum tfm_op)op)
+            i++;
+        ck_assert_msg(!info->differentiable || i < CASES, "%s has no case", info->name);
+        const int has_rule = tfm__op_rule((enum tfm_op)op)->gradient != NULL;
+        ck_assert_msg(has_rule == (info->differentiable && !waits(info->name)), "%s: %s",
+                      info->name,
+                      has_rule ? "has a gradient: differentiable is 1, and it waits no longer"
+                               : "has no gradient");
+    }
+}
+END_TEST
+
+/* ---- stacks ---- */
+
+static struct tfm_nn_decoder small(void)
+{
+    return (struct tfm_nn_decoder){
+        .vocab = 7,
+        .width = 6,
+        .layers = 2,
+        .heads = 4,
+        .kv_heads = 2,
+        .head_dim = 2,
+        .ffn_width = 5,
+        .eps = 1e-3,
+        .positions = 8,
+        .relative = {.buckets = 4, .max_distance = 3},
+        .embedding = TFM_DTYPE_F64,
+        .head = TFM_DTYPE_F64,
+        .position_weight = TFM_DTYPE_F64,
+        .each = {TFM_DTYPE_F64, TFM_DTYPE_F64, TFM_DTYPE_F64, TFM_DTYPE_F64, TFM_DTYPE_F64,
+                 TFM_DTYPE_F64, TFM_DTYPE_F64, 0, 0, 0, 0, 0, 0, 0, 0},
+    };
+}
+
+static void with_biases(struct tfm_nn_decoder *c)
+{
+    c->each.q_bias = c->each.k_bias = c->each.v_bias = c->each.o_bias = 1;
+    c->each.gate_bias = c->each.up_bias = c->each.down_bias = 1;
+}
+
+static void llama(struct tfm_nn_decoder *c)
+{
+    c->tied = 1;
+}
+
+static void gpt2(struct tfm_nn_decoder *c)
+{
+    c->kv_heads = c->heads;
+    c->norm = TFM_NN_NORM_LAYER;
+    c->ffn = TFM_NN_FFN_GELU_TANH;
+    c->position = TFM_NN_POSITION_LEARNED;
+    c->tied = 1;
+    with_biases(c);
+}
+
+static void gemma2(struct tfm_nn_decoder *c)
+{
+    c->rope_style = TFM_ROPE_HALVES;
+    c->block = TFM_NN_BLOCK_PRE_POST;
+    c->ffn = TFM_NN_FFN_GEGLU;
+    c->softcap = 2;
+    c->logit_softcap = 3;
+    c->embedding_scale = 2.449489742783178;
+    c->each.window = 2;
+    c->qk_norm = 1;
+}
+
+static void encoder(struct tfm_nn_decoder *c)
+{
+    c->bidirectional = 1;
+    c->block = TFM_NN_BLOCK_POST;
+    c->norm = TFM_NN_NORM_LAYER;
+    c->ffn = TFM_NN_FFN_GELU;
+    c->position = TFM_NN_POSITION_SINUSOIDAL;
+    c->no_final_norm = 1;
+    with_biases(c);
+}
+
+static void t5(struct tfm_nn_decoder *c)
+{
+    c->kv_heads = 1;
+    c->position = TFM_NN_POSITION_RELATIVE;
+    c->ffn = TFM_NN_FFN_RELU;
+    c->scale = 1;
+}
+
+static void glu(struct tfm_nn_decoder *c)
+{
+    c->position = TFM_NN_POSITION_NONE;
+    c->ffn = TFM_NN_FFN_GLU;
+    c->norm = TFM_NN_NORM_NONE;
+}
+
+static void silu(struct tfm_nn_decoder *c)
+{
+    c->ffn = TFM_NN_FFN_SILU;
+}
+
+/* Catches: gradients that are right op by op and wrong together: residuals, views, tied weights, groups of
+ * heads, several sequences. */
+START_TEST(stacks)
+{
+    static const struct {
+        const char *name;
+        void (*set)(struct tfm_nn_decoder *config);
+    } rows[] = {{"Llama, tied", llama}, {"GPT-2", gpt2}, {"Gemma 2", gemma2},
+                {"encoder", encoder},   {"T5, MQA", t5}, {"GLU without", glu},
+                {"SiLU", silu}};
+    struct tfm_nn_decoder config = small();
+    struct tfm_error err = {0};
+    struct net net;
+
+    rows[_i].set(&config);
+    net_begin(&net, DIFFERENCE_ROWS, 2);
+    struct tfm_tensor *y = tfm_nn_decoder(net.graph, &config);
+    ck_assert_msg(tfm_graph_check(net.graph, &err) == TFM_STATUS_OK, "%s", err.text);
+    difference_train_all(&net);
+    check(&net, y, rows[_i].name);
+    net_end(&net);
+}
+END_TEST
+
+static Suite *make(void)
+{
+    Suite *suite = suite_create("gradients");
+    TCase *tcase = net_case(suite, "gradients");
+
+    tcase_add_loop_test(tcase, ops, 0, CASES);
+    tcase_add_test(tcase, every_op);
+    tcase_add_loop_test(tcase, stacks, 0, 7);
+    return suite;
+}
+
+int main(void)
+{
+    return net_main("reference", make);
+}
