@@ -18,7 +18,8 @@ static struct tfm__cl_kernel vector_kernel(const struct tfm__cl_device *d, enum 
 #undef TFM_DTYPE
     };
 
-    if (d->settings.shape == TFM__CL_WIDE && tfm__cl_linear_int8_takes(d, dtype))
+    if (d->settings.shape == TFM__CL_WIDE && !d->settings.narrow &&
+        tfm__cl_linear_int8_takes(d, dtype))
         return (struct tfm__cl_kernel){"linear_int8_few.cl", "tfm_run_linear_int8_few",
                                        d->settings.int8};
     return (struct tfm__cl_kernel){"linear.cl", "tfm_run_linear", options[dtype]};
