@@ -13,6 +13,7 @@
 #ifndef TFM_COMMON_CL
 #include "common.cl"
 #endif
+#define TFM_GELU_CL
 
 /* exp(y + rest) for y in [-86, 0] and a small rest: 2^k exp(r), k the nearest integer of y / ln 2, r what
  * is left. Shorter than the built-in exp, which takes any y and no rest. 1.1e-8 off at most, and
@@ -34,12 +35,15 @@ static float16 tfm_gelu_exp(float16 y, float16 rest)
     return as_float16(as_int16(p) + (as_int16(shifted) << 23));
 }
 
-/* g(t) (t + 4): a polynomial in s = (t - 4) / (t + 4), fitted at Chebyshev's points of t in [0, 16]; 1.5e-8
- * of g at most, and 3e-7 with the roundings. Past 13.1 Phi(-t) is less than 1e-38. */
-static float16 tfm_gelu_erf(float16 x)
+/* Past 13.1 Phi(-t) is less than 1e-38. */
+#define TFM_GELU_END 13.1f
+
+/* Phi(x), and *bell = exp(-t^2 / 2).
+ * g(t) (t + 4): a polynomial in s = (t - 4) / (t + 4), fitted at Chebyshev's points of t in [0, 16]; 1.5e-8
+ * of g at most, and 3e-7 with the roundings. */
+static float16 tfm_gelu_phi(float16 x, float16 *bell)
 {
-    const float end = 13.1f;
-    const float16 t = fmin(fabs(x), (float16)(end));
+    const float16 t = fmin(fabs(x), (float16)(TFM_GELU_END));
     const float16 r = 1.0f / (t + 4.0f), s = (t - 4.0f) * r;
     float16 g = (float16)(-0x1.10e2e2p-13f);
     g = fma(g, s, (float16)(0x1.777e6ap-13f));
@@ -53,10 +57,18 @@ static float16 tfm_gelu_erf(float16 x)
     g = fma(g, s, (float16)(0x1.82b4bcp-1f));
 
     const float16 square = t * t, rest = fma(t, t, -square);
-    const float16 below = tfm_gelu_exp(-0.5f * square, -0.5f * rest) * (g * r); /* Phi(-t) */
-    const float16 phi = select(1.0f - below, below, x < (float16)(0.0f));
+    *bell = tfm_gelu_exp(-0.5f * square, -0.5f * rest);
+    const float16 below = *bell * (g * r); /* Phi(-t) */
 
-    return select(x * phi, (float16)(0.0f), x < (float16)(-end));
+    return select(1.0f - below, below, x < (float16)(0.0f));
+}
+
+static float16 tfm_gelu_erf(float16 x)
+{
+    float16 bell;
+    const float16 phi = tfm_gelu_phi(x, &bell);
+
+    return select(x * phi, (float16)(0.0f), x < (float16)(-TFM_GELU_END));
 }
 
 static float16 tfm_gelu_tanh(float16 x)

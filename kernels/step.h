@@ -104,6 +104,7 @@ struct tfm_step {
     tfm_u32 sums_at, raw_at; /* floats of scratch before the sums of x, and before products */
 
     tfm_u32 inverse; /* rope: 1 = by the negative angle */
+    tfm_u32 column, columns; /* cross_entropy: first class of a chunk, and how many it has */
 };
 
 /* The rows of one run (struct tfm_rows), an array of int: these words, then slot [S], start [S],

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Buffers of a device and the copies between them and the host; each call is complete when it returns. */
+#include "backends/opencl/huge_pages.h"
 #include "backends/opencl/internal.h"
 
 enum tfm_status tfm__cl_alloc(void *device, size_t bytes, void **buffer, struct tfm_error *err)
@@ -15,6 +16,7 @@ enum tfm_status tfm__cl_alloc(void *device, size_t bytes, void **buffer, struct 
     const cl_mem memory = clCreateBuffer(d->context, CL_MEM_READ_WRITE, bytes, NULL, &code);
     if (code != CL_SUCCESS)
         return tfm__cl_fail(d->host, err, "clCreateBuffer", code);
+    tfm__cl_huge_pages(d, memory, bytes);
     *buffer = memory;
     return TFM_STATUS_OK;
 }

@@ -171,8 +171,7 @@ enum tfm_status tfm__cl_int8_open(struct tfm__cl_device *d, struct tfm_error *er
             d->settings.act = TFM__CL_ACT_INT8;
             d->settings.int8 = ways[i].options;
             snprintf(text, sizeof text, "8 bits, by %s", ways[i].name);
-            tfm__cl_choose(d, "activations", text,
-                           asked ? named : "the device is fast at it");
+            tfm__cl_choose(d, "activations", text, asked ? named : "the device is fast at it");
             return TFM_STATUS_OK;
         }
         d->host->log(TFM_LOG_WARN, "opencl", why.text);

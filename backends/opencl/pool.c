@@ -4,6 +4,7 @@
  * else as it is stored. */
 #include <string.h>
 
+#include "backends/opencl/huge_pages.h"
 #include "backends/opencl/internal.h"
 #include "lib/core/checked.h"
 
@@ -231,6 +232,7 @@ static enum tfm_status fill_chunk(struct tfm__cl_device *d, struct tfm_weights *
         d->host->free(chunk);
         return tfm__cl_fail(d->host, err, "clCreateBuffer for weights", code);
     }
+    tfm__cl_huge_pages(d, chunk->buffer, bytes);
     const enum tfm_status status = fill(d, weights, pool, tasks, n, chunk->buffer, err);
     if (status != TFM_STATUS_OK) {
         while (pool->n > before)

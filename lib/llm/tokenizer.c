@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/llm/folder.h"
 #include "lib/llm/text.h"
 #include "lib/llm/tokenizer_internal.h"
 
@@ -152,7 +153,8 @@ enum tfm_status tfm_tokenizer_open(const char *path, struct tfm_tokenizer **toke
                                    struct tfm_error *err)
 {
     struct tfm_gguf *gguf = NULL;
-    enum tfm_status status = tfm_gguf_open(path, &gguf, err);
+    enum tfm_status status = tfm__folder_is(path) ? tfm__folder_open(path, 0, &gguf, err)
+                                                  : tfm_gguf_open(path, &gguf, err);
 
     if (status == TFM_STATUS_OK)
         status = tfm_tokenizer_create(gguf, tokenizer, err);

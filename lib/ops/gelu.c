@@ -7,6 +7,8 @@
  * its limit.
  * Gradient, erf: dx = dy (Phi(x) + x phi(x)), phi(x) = exp(-x^2/2) / sqrt(2 pi). With t = tanh(u) and
  * u' = sqrt(2/pi) (1 + 0.134145 x^2), tanh: dx = dy ((1 + t) / 2 + x / 2 (1 - t^2) u'). */
+#include <tfm/grad.h>
+
 #include "lib/ops/elementwise.h"
 
 static enum tfm_status infer(struct tfm_node *node, struct tfm_tensor *outputs,
@@ -20,7 +22,13 @@ static enum tfm_status infer(struct tfm_node *node, struct tfm_tensor *outputs,
     return tfm__infer_elementwise(node, roles, outputs, err);
 }
 
-const struct tfm__rule tfm__rule_gelu = {.infer = infer};
+static void gradient(struct tfm__gradient *g)
+{
+    g->dx[0] =
+        tfm_op_gelu_grad(g->graph, tfm__gradient_input(g, 0), g->dy[0], g->node->attrs.tanh_form);
+}
+
+const struct tfm__rule tfm__rule_gelu = {.infer = infer, .gradient = gradient};
 
 struct tfm_tensor *tfm_op_gelu(struct tfm_graph *graph, struct tfm_tensor *x, int tanh_form)
 {

@@ -2,6 +2,8 @@
  * glu: y = sigmoid(gate) * up, sigmoid(g) = 1 / (1 + exp(-g)) (Dauphin et al., arXiv:1612.08083)
  *   gate [N, ...] F32, F16, BF16 or F64, up like gate -> like gate
  * Gradient: with s = sigmoid(gate): dgate = dy up s (1 - s), dup = dy s. */
+#include <tfm/grad.h>
+
 #include "lib/ops/elementwise.h"
 
 static enum tfm_status infer(struct tfm_node *node, struct tfm_tensor *outputs,
@@ -12,7 +14,17 @@ static enum tfm_status infer(struct tfm_node *node, struct tfm_tensor *outputs,
     return tfm__infer_elementwise(node, roles, outputs, err);
 }
 
-const struct tfm__rule tfm__rule_glu = {.infer = infer};
+static void gradient(struct tfm__gradient *g)
+{
+    struct tfm_tensor *gate = tfm__gradient_input(g, 0), *up = tfm__gradient_input(g, 1);
+
+    if (g->wanted[0])
+        g->dx[0] = tfm_op_sigmoid_grad(g->graph, gate, tfm_op_mul(g->graph, g->dy[0], up));
+    if (g->wanted[1])
+        g->dx[1] = tfm_op_glu(g->graph, gate, g->dy[0]);
+}
+
+const struct tfm__rule tfm__rule_glu = {.infer = infer, .gradient = gradient};
 
 struct tfm_tensor *tfm_op_glu(struct tfm_graph *graph, struct tfm_tensor *gate,
                               struct tfm_tensor *up)

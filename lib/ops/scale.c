@@ -5,6 +5,8 @@
  * Gradient: dx = factor dy, and with a cap dx = factor (1 - (y / S)^2) dy. */
 #include <math.h>
 
+#include <tfm/grad.h>
+
 #include "lib/ops/elementwise.h"
 
 static enum tfm_status infer(struct tfm_node *node, struct tfm_tensor *outputs,
@@ -24,8 +26,8 @@ static enum tfm_status infer(struct tfm_node *node, struct tfm_tensor *outputs,
 static void gradient(struct tfm__gradient *g)
 {
     if (g->node->attrs.softcap > 0)
-        tfm_graph_refuse(g->graph, TFM_STATUS_UNSUPPORTED,
-                         "scale: with a soft cap it has no gradient yet");
+        g->dx[0] = tfm_op_scale_grad(g->graph, tfm__gradient_input(g, 0), g->dy[0],
+                                     g->node->attrs.factor, g->node->attrs.softcap);
     else
         g->dx[0] = tfm_op_scale(g->graph, g->dy[0], g->node->attrs.factor);
 }

@@ -16,6 +16,7 @@
 #include "lib/tools/message.h"
 
 static char private_folder[PATH_MAX];
+static int named; /* 1 = it stands for a POCL_CACHE_DIR that cannot be made */
 
 /* 1 if the folder is there and can be written, or could be made; leaves nothing behind. */
 static int can_be_written(const char *folder)
@@ -56,12 +57,20 @@ static int has_default_cache(void)
     return 0;
 }
 
+/* A folder that is there is PoCL's affair, whatever its rights: kernels may lie in it already. */
+static int can_be_used(const char *folder)
+{
+    struct stat info;
+    return (stat(folder, &info) == 0 && S_ISDIR(info.st_mode)) || can_be_written(folder);
+}
+
 void tfm__kernel_cache_init(void)
 {
     const char *chosen = getenv("POCL_CACHE_DIR"), *tmp = secure_getenv("TMPDIR");
     char folder[PATH_MAX];
-    if ((chosen && *chosen) || *private_folder || has_default_cache())
+    if (*private_folder || (chosen && *chosen ? can_be_used(chosen) : has_default_cache()))
         return;
+    named = chosen && *chosen;
     /* where this fails too, the backend says that it has no device */
     if (snprintf(folder, sizeof folder, "%s/tfm-kernels-XXXXXX", tmp && *tmp ? tmp : "/tmp") <
             (int)sizeof folder &&
@@ -79,8 +88,9 @@ void tfm__kernel_cache_tell(void)
     if (folder)
         closedir(folder);
     if (used)
-        tfm__message("HOME cannot be written, so kernels are built anew each time: set "
-                     "POCL_CACHE_DIR to a folder that can");
+        tfm__message("%s cannot be written, so kernels are built anew each time: set "
+                     "POCL_CACHE_DIR to a folder that can",
+                     named ? "POCL_CACHE_DIR" : "HOME");
 }
 
 int tfm__kernel_cache_is_private(void)

@@ -237,6 +237,64 @@ static void ask_take_rows_grad(struct tfm_graph *g, enum tfm_dtype dtype)
     tfm_op_take_rows_grad(g, tfm_op_take_rows(g, x_of(g, dtype)));
 }
 
+static void ask_relu_grad(struct tfm_graph *g, enum tfm_dtype dtype)
+{
+    tfm_op_relu_grad(g, x_of(g, dtype), y_of(g, dtype));
+}
+
+static void ask_silu_grad(struct tfm_graph *g, enum tfm_dtype dtype)
+{
+    tfm_op_silu_grad(g, x_of(g, dtype), y_of(g, dtype));
+}
+
+static void ask_gelu_grad(struct tfm_graph *g, enum tfm_dtype dtype)
+{
+    tfm_op_gelu_grad(g, x_of(g, dtype), y_of(g, dtype), 0);
+}
+
+static void ask_gelu_grad_tanh(struct tfm_graph *g, enum tfm_dtype dtype)
+{
+    tfm_op_gelu_grad(g, x_of(g, dtype), y_of(g, dtype), 1);
+}
+
+static void ask_sigmoid_grad(struct tfm_graph *g, enum tfm_dtype dtype)
+{
+    tfm_op_sigmoid_grad(g, x_of(g, dtype), y_of(g, dtype));
+}
+
+static void ask_scale_grad(struct tfm_graph *g, enum tfm_dtype dtype)
+{
+    tfm_op_scale_grad(g, x_of(g, dtype), y_of(g, dtype), 2, 30);
+}
+
+static struct tfm_tensor *column(struct tfm_graph *g, const char *name, enum tfm_dtype dtype)
+{
+    return in(g, name, dtype, 1, 0, 0, 0);
+}
+
+static void ask_cross_entropy(struct tfm_graph *g, enum tfm_dtype dtype)
+{
+    tfm_op_cross_entropy(g, x_of(g, beside(dtype)), weight(g, "weight", dtype, 2, OUT, WIDTH, 0),
+                         column(g, "targets", TFM_DTYPE_I32), NULL);
+}
+
+static void ask_cross_entropy_trainable(struct tfm_graph *g, enum tfm_dtype dtype)
+{
+    tfm_op_cross_entropy(g, x_of(g, beside(dtype)),
+                         tfm_graph_train(g, weight(g, "weight", dtype, 2, OUT, WIDTH, 0)),
+                         column(g, "targets", TFM_DTYPE_I32), NULL);
+}
+
+static void ask_cross_entropy_grad(struct tfm_graph *g, enum tfm_dtype dtype)
+{
+    const enum tfm_dtype x = beside(dtype);
+
+    tfm_op_cross_entropy_grad(
+        g, x_of(g, x), tfm_graph_train(g, weight(g, "weight", dtype, 2, OUT, WIDTH, 0)),
+        column(g, "targets", TFM_DTYPE_I32), column(g, "lse", x), column(g, "dloss", x),
+        tfm_graph_state(g, "dweight", x, 2, (int64_t[]){OUT, WIDTH}));
+}
+
 /* ---- the table ---- */
 
 static const struct {
@@ -277,6 +335,15 @@ static const struct {
     {TFM_OP_EMBEDDING, "trainable table", "table", ask_embedding_trainable},
     {TFM_OP_EMBEDDING_GRAD, "", "dy", ask_embedding_grad},
     {TFM_OP_TAKE_ROWS_GRAD, "", "dy", ask_take_rows_grad},
+    {TFM_OP_RELU_GRAD, "", "x, dy", ask_relu_grad},
+    {TFM_OP_SILU_GRAD, "", "x, dy", ask_silu_grad},
+    {TFM_OP_GELU_GRAD, "erf", "x, dy", ask_gelu_grad},
+    {TFM_OP_GELU_GRAD, "tanh", "x, dy", ask_gelu_grad_tanh},
+    {TFM_OP_SIGMOID_GRAD, "", "x, dy", ask_sigmoid_grad},
+    {TFM_OP_SCALE_GRAD, "", "x, dy", ask_scale_grad},
+    {TFM_OP_CROSS_ENTROPY, "", "weight", ask_cross_entropy},
+    {TFM_OP_CROSS_ENTROPY, "trainable weight", "weight", ask_cross_entropy_trainable},
+    {TFM_OP_CROSS_ENTROPY_GRAD, "trainable weight", "weight", ask_cross_entropy_grad},
 };
 
 /* An op without a row would be missing in the documentation. */

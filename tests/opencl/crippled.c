@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Preloaded before libOpenCL (LD_PRELOAD) by test_crippled.sh and test_shape.sh: devices whose name holds
- * TFM_TEST_CRIPPLED lose what TFM_TEST_LOST says: "compiler" (they say that they have none), "build" (every
- * program fails) or "vectors" (they say that theirs hold one float). The backend sees what such a device would
- * show. */
+ * TFM_TEST_CRIPPLED lose what TFM_TEST_LOST says: "compiler" (they say that they have none), "vectors" (they say
+ * that theirs hold one float), "build" (every program fails) or "build TEXT" (those whose source holds the text do,
+ * so a device opens and fails when a plan is compiled). The backend sees what such a device would show. */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 
@@ -12,6 +12,7 @@
 #include <string.h>
 
 typedef cl_int(CL_API_CALL *device_info)(cl_device_id, cl_device_info, size_t, void *, size_t *);
+typedef cl_int(CL_API_CALL *program_info)(cl_program, cl_program_info, size_t, void *, size_t *);
 typedef void(CL_CALLBACK *build_notify)(cl_program, void *);
 typedef cl_int(CL_API_CALL *build_program)(cl_program, cl_uint, const cl_device_id *, const char *,
                                            build_notify, void *);
@@ -36,14 +37,39 @@ static cl_int ask(cl_device_id device, cl_device_info what, size_t size, void *v
     return to.function(device, what, size, value, bytes);
 }
 
-static int has_lost(cl_device_id device, const char *what)
+/* What follows `what` in TFM_TEST_LOST if the device has lost it: "" or " TEXT". Else NULL. */
+static const char *lost_of(cl_device_id device, const char *what)
 {
     const char *names = getenv("TFM_TEST_CRIPPLED"), *lost = getenv("TFM_TEST_LOST");
     char name[256] = "";
 
-    return names && lost && strcmp(lost, what) == 0 &&
-           ask(device, CL_DEVICE_NAME, sizeof name, name, NULL) == CL_SUCCESS &&
-           strstr(name, names);
+    return names && lost && strncmp(lost, what, strlen(what)) == 0 &&
+                   ask(device, CL_DEVICE_NAME, sizeof name, name, NULL) == CL_SUCCESS &&
+                   strstr(name, names)
+               ? lost + strlen(what)
+               : NULL;
+}
+
+static int source_holds(cl_program program, const char *text)
+{
+    union {
+        void *object;
+        program_info function;
+    } ask_program = {real("clGetProgramInfo")};
+    size_t bytes = 0;
+    int found = 0;
+
+    if (ask_program.function(program, CL_PROGRAM_SOURCE, 0, NULL, &bytes) != CL_SUCCESS ||
+        bytes == 0)
+        return 0;
+    char *source = malloc(bytes);
+    if (source &&
+        ask_program.function(program, CL_PROGRAM_SOURCE, bytes, source, NULL) == CL_SUCCESS) {
+        source[bytes - 1] = 0;
+        found = strstr(source, text) != NULL;
+    }
+    free(source);
+    return found;
 }
 
 CL_API_ENTRY cl_int CL_API_CALL clGetDeviceInfo(cl_device_id device, cl_device_info what,
@@ -51,10 +77,10 @@ CL_API_ENTRY cl_int CL_API_CALL clGetDeviceInfo(cl_device_id device, cl_device_i
 {
     const cl_int code = ask(device, what, size, value, bytes);
     if (code == CL_SUCCESS && what == CL_DEVICE_COMPILER_AVAILABLE && value &&
-        has_lost(device, "compiler"))
+        lost_of(device, "compiler"))
         *(cl_bool *)value = CL_FALSE;
     if (code == CL_SUCCESS && what == CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT && value &&
-        has_lost(device, "vectors"))
+        lost_of(device, "vectors"))
         *(cl_uint *)value = 1;
     return code;
 }
@@ -68,7 +94,8 @@ CL_API_ENTRY cl_int CL_API_CALL clBuildProgram(cl_program program, cl_uint n,
         build_program function;
     } to = {real("clBuildProgram")};
 
-    if (n > 0 && has_lost(devices[0], "build"))
+    const char *of = n > 0 ? lost_of(devices[0], "build") : NULL;
+    if (of && (!of[0] || source_holds(program, of + 1)))
         return CL_BUILD_PROGRAM_FAILURE;
     return to.function(program, n, devices, options, notify, data);
 }

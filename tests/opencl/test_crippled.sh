@@ -59,4 +59,22 @@ crippled - build doctor
 test $code -eq 0 && ! report '^   opencl:[01]: ' && report "device 0 ($first.*clBuildProgram" &&
     report 'device 1 (.*clBuildProgram'
 verdict $? '... on both: auto takes another backend'
+
+# the device opens: the kernel is built when a plan is compiled
+toy toy.gguf
+call logits -m toy.gguf --backend opencl --ids 1,2,3
+cp "$out" "$work/want"
+for lost in 'build tfm_run_linear(' 'build tfm_run_persistent('; do
+    crippled "$first" "$lost" logits -m toy.gguf --ids 1,2,3 -v
+    test $code -eq 0 && cmp -s "$out" "$work/want" &&
+        test "$(grep -c "warning: opencl: .*the kernels do not build on $first.*; auto takes the next" "$err")" -eq 1 &&
+        grep -q "device 0: opencl: $second" "$err"
+    verdict $? "a kernel of a plan does not build ($lost): auto takes the next device, and says so once"
+    crippled "$first" "$lost" logits -m toy.gguf --backend opencl:0 --ids 1,2,3
+    test $code -eq 1 && test ! -s "$out" && grep -q "the kernels do not build on $first" "$err" && ! grep -q 'takes the next' "$err"
+    verdict $? '... an error when it was named'
+    crippled - "$lost" logits -m toy.gguf --ids 1,2,3 -v
+    test $code -eq 0 && test "$(grep -c 'auto takes the next' "$err")" -eq 2 && grep -q 'device 0: ' "$err" && ! grep -q 'device [01]: opencl' "$err"
+    verdict $? '... on both: auto takes another backend'
+done
 finish

@@ -3,8 +3,10 @@
 #include "tests/opencl/parts.h"
 
 #include <dirent.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static struct test_devices devices;
 static struct tfm_error err;
@@ -47,7 +49,7 @@ static void sink(void *context, enum tfm_log_level level, const char *backend, c
     }
 }
 
-/* Fault: a build failure without the place, the device, the driver and the options; on more than one
+/* Fault (case A43): a build failure without the place, the device, the driver and the options; on more than one
  * line; or the embedded kernels in place of the broken ones. */
 START_TEST(a_kernel_that_does_not_build_is_told)
 {
@@ -136,6 +138,56 @@ START_TEST(a_buffer_past_the_limit)
     ck_assert_int_eq(tfm_backend_v1.alloc(d, d->max_alloc + 1, &buffer, &err), TFM_STATUS_NOMEM);
     ck_assert_ptr_null(buffer);
     ck_assert_msg(strstr(err.text, numbers[0]) && strstr(err.text, numbers[1]), "%s", err.text);
+}
+END_TEST
+
+/* 1 = the page at p may be a huge one, by the flags that the system keeps of it. */
+static int may_be_huge(const void *p)
+{
+    FILE *file = fopen("/proc/self/smaps", "r");
+    char line[512];
+    int inside = 0, huge = 0;
+
+    ck_assert_ptr_nonnull(file);
+    while (fgets(line, sizeof line, file)) {
+        uintptr_t begin, end;
+        if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " ", &begin, &end) == 2)
+            inside = begin <= (uintptr_t)p && (uintptr_t)p < end;
+        else if (inside && strncmp(line, "VmFlags:", 8) == 0)
+            huge = strstr(line, " hg") != NULL;
+    }
+    fclose(file);
+    return huge;
+}
+
+/* Fault: weights and caches lie in small pages, and all of a token's memory is read at two thirds of the speed. */
+START_TEST(large_buffers_ask_for_huge_pages)
+{
+    enum { LARGE = 32 << 20, SMALL = 1 << 20 };
+    static const struct {
+        size_t bytes;
+        int huge;
+    } rows[] = {{LARGE, 1}, {SMALL, 0}};
+    const struct tfm__cl_device *d = parts_handle(&devices);
+
+    if (access("/sys/kernel/mm/transparent_hugepage/enabled", R_OK) != 0) {
+        fputs("this system has no huge pages to ask for\n", stderr);
+        return;
+    }
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        void *buffer = NULL;
+        cl_int code = CL_SUCCESS;
+        ck_assert_int_eq(tfm_backend_v1.alloc(parts_handle(&devices), rows[i].bytes, &buffer, &err),
+                         TFM_STATUS_OK);
+        char *at = clEnqueueMapBuffer(d->queue, buffer, CL_TRUE, CL_MAP_READ, 0, rows[i].bytes, 0,
+                                      NULL, NULL, &code);
+        ck_assert_int_eq(code, CL_SUCCESS);
+        ck_assert_msg(may_be_huge(at + rows[i].bytes / 2) == rows[i].huge, "%zu bytes",
+                      rows[i].bytes);
+        ck_assert_int_eq(clEnqueueUnmapMemObject(d->queue, buffer, at, 0, NULL, NULL), CL_SUCCESS);
+        ck_assert_int_eq(clFinish(d->queue), CL_SUCCESS);
+        tfm_backend_v1.free(parts_handle(&devices), buffer);
+    }
 }
 END_TEST
 
@@ -430,6 +482,7 @@ int main(void)
     tcase_add_checked_fixture(open, setup, teardown);
     tcase_add_test(open, a_device_that_is_not_there);
     tcase_add_test(open, a_buffer_past_the_limit);
+    tcase_add_test(open, large_buffers_ask_for_huge_pages);
     tcase_add_test(open, copies_within_the_device);
     tcase_add_test(open, refusals_name_their_reason);
     tcase_add_test(open, four_threads_get_the_bits_of_one);

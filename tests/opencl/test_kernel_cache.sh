@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The kernel cache of PoCL, shared and damaged: eight programs that start at once with an empty one print the
+# The kernel cache of PoCL, shared (case A40) and damaged: eight programs that start at once with an empty one print the
 # same text, and so does one that finds a file of it cut short, emptied, zeroed or changed. Without the
 # check of backends/opencl/pocl_files.c PoCL aborts on most of these.
 . "${TFM_TEST_SRCDIR:-.}/tests/tools/common.sh"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The shapes of the kernels, and devices that allow less: groups of 1, 8, 64 and 224 work-items at most,
+# The shapes of the kernels, and devices that allow less (case A39): groups of 1, 8, 64 and 224 work-items at most,
 # no vectors, buffers of a few KiB. Catches a size of a group that is taken for granted or no power of two where the
 # sums want one, a weight that a buffer cannot hold and that nobody refuses, a setting that is ignored.
 . "${TFM_TEST_SRCDIR:-.}/tests/tools/common.sh"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# A HOME that cannot be written, or none: PoCL wants a folder for built kernels and gives up its devices
+# A HOME that cannot be written, or none (case A40): PoCL wants a folder for built kernels and gives up its devices
 # without one. The program finds one, says so in one line, and leaves nothing behind.
 . "${TFM_TEST_SRCDIR:-.}/tests/tools/common.sh"
 toy toy.gguf

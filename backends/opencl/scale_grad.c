@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT
+ * scale_grad: one launch of kernels/scale_grad.cl. */
+#include "backends/opencl/internal.h"
+
+enum { COST = 16 }; /* of an element */
+
+static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *node)
+{
+    return tfm__cl_elementwise_plan(
+        p, node, (struct tfm__cl_kernel){"scale_grad.cl", "tfm_run_scale_grad", NULL}, COST);
+}
+
+const struct tfm__cl_op tfm__cl_op_scale_grad = {
+    .supports = tfm__cl_elementwise_supports, .plan = plan, .alone = 1};

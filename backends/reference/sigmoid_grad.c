@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT
+ * sigmoid_grad: see lib/ops/sigmoid_grad.c. dx may be x. */
+#include "backends/reference/elementwise.h"
+#include "backends/reference/gates.h"
+
+static void map(const struct tfm_attrs *attrs, double *a, const double *b, size_t n)
+{
+    (void)attrs;
+    for (size_t i = 0; i < n; i++)
+        a[i] = b[i] * (tfm__gate_sigmoid(a[i]) * tfm__gate_sigmoid(-a[i]));
+}
+
+enum tfm_status tfm__reference_sigmoid_grad(const struct tfm__reference_call *call)
+{
+    return tfm__reference_each_two(call, map);
+}
