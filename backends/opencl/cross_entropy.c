@@ -83,7 +83,7 @@ static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *no
     };
     const enum tfm_status status =
         group ? tfm__cl_plan_group(p, &chunks, 0, 1) : tfm__cl_plan_launch(p, &chunks);
-    return status == TFM_STATUS_OK ? tfm__cl_plan_launch(p, &merge) : status;
+    return status == TFM_STATUS_OK ? tfm__cl_plan_each(p, &merge) : status;
 }
 
 const struct tfm__cl_op tfm__cl_op_cross_entropy = {.supports = supports, .plan = plan, .alone = 1};
