@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Which way of kernels/int8.cl a device gets: the first that it takes and that was seen to compute the right
  * integers. A way that a compiler accepts may still be wrong, or unknown to the processor. With TFM_ACT=auto that is
- * found out when somebody first wants so many rows that it matters: it takes a program of its own. */
+ * found out when the first linear is looked at: it takes a program of its own. */
 #include <stdio.h>
 #include <string.h>
 

@@ -237,6 +237,21 @@ static void ask_take_rows_grad(struct tfm_graph *g, enum tfm_dtype dtype)
     tfm_op_take_rows_grad(g, tfm_op_take_rows(g, x_of(g, dtype)));
 }
 
+static void ask_rms_norm_grad(struct tfm_graph *g, enum tfm_dtype dtype)
+{
+    tfm_op_rms_norm_grad(g, x_of(g, dtype), weight(g, "gamma", dtype, 1, WIDTH, 0, 0),
+                         y_of(g, dtype), tfm_graph_state(g, "dgamma", dtype, 1, (int64_t[]){WIDTH}),
+                         1e-5);
+}
+
+static void ask_layer_norm_grad(struct tfm_graph *g, enum tfm_dtype dtype)
+{
+    tfm_op_layer_norm_grad(g, x_of(g, dtype), weight(g, "gamma", dtype, 1, WIDTH, 0, 0),
+                           y_of(g, dtype),
+                           tfm_graph_state(g, "dgamma", dtype, 1, (int64_t[]){WIDTH}),
+                           tfm_graph_state(g, "dbeta", dtype, 1, (int64_t[]){WIDTH}), 1e-5);
+}
+
 static void ask_relu_grad(struct tfm_graph *g, enum tfm_dtype dtype)
 {
     tfm_op_relu_grad(g, x_of(g, dtype), y_of(g, dtype));
@@ -295,6 +310,23 @@ static void ask_cross_entropy_grad(struct tfm_graph *g, enum tfm_dtype dtype)
         tfm_graph_state(g, "dweight", x, 2, (int64_t[]){OUT, WIDTH}));
 }
 
+static void ask_attention_lse(struct tfm_graph *g, enum tfm_dtype dtype)
+{
+    struct tfm_tensor *lse;
+
+    attention(g, dtype, &(struct tfm_attention){.lse = &lse});
+}
+
+static void ask_attention_grad(struct tfm_graph *g, enum tfm_dtype dtype)
+{
+    struct tfm_tensor *dk, *dv;
+
+    tfm_op_attention_grad(g, in(g, "q", dtype, 3, H, D, 0), in(g, "k", dtype, 3, G, D, 0),
+                          in(g, "v", dtype, 3, G, D, 0), in(g, "dy", dtype, 3, H, D, 0),
+                          in(g, "lse", dtype, 2, H, 0, 0), &(struct tfm_attention){0}, NULL, &dk,
+                          &dv);
+}
+
 /* ---- the table ---- */
 
 static const struct {
@@ -335,12 +367,16 @@ static const struct {
     {TFM_OP_EMBEDDING, "trainable table", "table", ask_embedding_trainable},
     {TFM_OP_EMBEDDING_GRAD, "", "dy", ask_embedding_grad},
     {TFM_OP_TAKE_ROWS_GRAD, "", "dy", ask_take_rows_grad},
+    {TFM_OP_RMS_NORM_GRAD, "", "x, dy", ask_rms_norm_grad},
+    {TFM_OP_LAYER_NORM_GRAD, "", "x, dy", ask_layer_norm_grad},
     {TFM_OP_RELU_GRAD, "", "x, dy", ask_relu_grad},
     {TFM_OP_SILU_GRAD, "", "x, dy", ask_silu_grad},
     {TFM_OP_GELU_GRAD, "erf", "x, dy", ask_gelu_grad},
     {TFM_OP_GELU_GRAD, "tanh", "x, dy", ask_gelu_grad_tanh},
     {TFM_OP_SIGMOID_GRAD, "", "x, dy", ask_sigmoid_grad},
     {TFM_OP_SCALE_GRAD, "", "x, dy", ask_scale_grad},
+    {TFM_OP_GQA_ATTENTION, "with lse", "q, k, v", ask_attention_lse},
+    {TFM_OP_ATTENTION_GRAD, "", "q, k, v", ask_attention_grad},
     {TFM_OP_CROSS_ENTROPY, "", "weight", ask_cross_entropy},
     {TFM_OP_CROSS_ENTROPY, "trainable weight", "weight", ask_cross_entropy_trainable},
     {TFM_OP_CROSS_ENTROPY_GRAD, "trainable weight", "weight", ask_cross_entropy_grad},
