@@ -19,7 +19,8 @@
 enum { PROMPT = 5, STEPS = 64 };
 
 static unsigned long (*cl_creates)(void);
-static char tiny_path[128];
+static char tiny_path[128],
+    phases_path[136]; /* of a model that has no phases, and of one that has */
 
 static void feed(struct tfm_session *session, const int32_t *ids, size_t n)
 {
@@ -94,7 +95,7 @@ static unsigned long creates_of(int64_t chunk, float *logits, size_t n)
     const unsigned long before = cl_creates();
 
     test_devices_open(&devices);
-    ck_assert_msg(tfm_model_open(tiny_path, &model, &err) == TFM_STATUS_OK, "%s", err.text);
+    ck_assert_msg(tfm_model_open(phases_path, &model, &err) == TFM_STATUS_OK, "%s", err.text);
     tfm_session_defaults(&options);
     options.context = 32;
     options.chunk = chunk;
@@ -142,6 +143,10 @@ int main(int argc, char **argv)
     tiny.type = TINY_Q4_1;
     tiny.embedding_type = TINY_Q8_0;
     tiny_llama_write(&tiny, tiny_path);
+    snprintf(phases_path, sizeof phases_path, "%s-phases", tiny_path);
+    tiny.heads = 6;
+    tiny.head_dim = 16;
+    tiny_llama_write(&tiny, phases_path);
     Suite *suite = suite_create("no allocations");
     TCase *tcase = tcase_create("decode");
     tcase_set_timeout(tcase, 60);
@@ -155,5 +160,6 @@ int main(int argc, char **argv)
     int failed = srunner_ntests_failed(runner);
     srunner_free(runner);
     unlink(tiny_path);
+    unlink(phases_path);
     return failed != 0;
 }
