@@ -58,8 +58,10 @@ START_TEST(it_holds_zeros)
         memset(data, 0xA5, bytes);
         ck_assert_int_eq(tfm__cl_download(parts_handle(&devices), at, data, bytes, NULL),
                          TFM_STATUS_OK);
-        for (size_t i = 0; i < bytes; i++)
-            ck_assert_msg(data[i] == 0, "byte %zu of %zu is %u", i, bytes, data[i]);
+        size_t i = 0;
+        while (i < bytes && data[i] == 0)
+            i++;
+        ck_assert_msg(i == bytes, "byte %zu of %zu is not zero", i, bytes);
         memset(data, 0xA5, bytes);
         ck_assert_int_eq(tfm__cl_upload(parts_handle(&devices), data, at, bytes, NULL),
                          TFM_STATUS_OK);
