@@ -8,7 +8,7 @@
 #include <tfm/gguf.h>
 #include <tfm/safetensors.h>
 
-#include "lib/llm/map.h"
+#include "lib/core/map.h"
 
 /* One metadata pair; everything points into the file. */
 struct tfm__gguf_pair {
