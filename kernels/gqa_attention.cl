@@ -5,6 +5,7 @@
  *   without caches k and v themselves are the keys and values, and cell i of a sequence is its row i
  *   bias [buckets, H] F32, bucket [2 M + 1] I32, or absent
  *   general: bidirectional, p sees all cells of its sequence; window W, only those with |c - p| < W;
+ *   lse [N, H] F32 = log(sum of exp(score)), -inf for a row that sees nothing, or absent; without caches only
  *   softcap S, score = S tanh(score / S); then score += bias[bucket[clamp(c - p, -M, M) + M]][h]
  *
  * append writes k and v to their cells; attend makes y, or, for a long context with few rows, partial
@@ -131,8 +132,9 @@ static ulong tfm_attention_place(const struct tfm_attention *a, uint first_row, 
 }
 
 static void tfm_attention_attend(struct tfm_attention *a, __global const float *q,
-                                 __global float *y, __global const struct tfm_step *s,
-                                 __global const int *rows, uint part, uint parts)
+                                 __global float *y, __global float *lse,
+                                 __global const struct tfm_step *s, __global const int *rows,
+                                 uint part, uint parts)
 {
     const uint splits = s->split ? min(tfm_longest(rows, TFM_ATTENTION_SPLIT), s->splits) : 1;
     uint first_row = 0;
@@ -170,6 +172,8 @@ static void tfm_attention_attend(struct tfm_attention *a, __global const float *
             else
                 tfm_attention_finish(a->total + j * a->wide, a->all_mass[j],
                                      y + place * s->head_dim, s->head_dim);
+            if (lse)
+                lse[place] = a->all_most[j] + log(a->all_mass[j]);
         }
     }
 }
@@ -188,6 +192,7 @@ __kernel void tfm_run_gqa_attention_attend(__global const uchar *q, __global uch
                                            __global const uchar *k_cache,
                                            __global const uchar *v_cache, __global uchar *scratch,
                                            __global const uchar *bias, __global const uchar *bucket,
+                                           __global uchar *lse,
                                            __global const struct tfm_step *steps, uint index,
                                            __global const int *rows)
 {
@@ -196,6 +201,7 @@ __kernel void tfm_run_gqa_attention_attend(__global const uchar *q, __global uch
 
     tfm_attention_start(&a, k_cache, v_cache, scratch, bias, bucket, s);
     tfm_attention_attend(&a, (__global const float *)(q + s->at[0]),
-                         (__global float *)(y + s->at[1]), s, rows, get_group_id(0),
-                         get_num_groups(0));
+                         (__global float *)(y + s->at[1]),
+                         s->type[7] == TFM_STEP_NONE ? 0 : (__global float *)(lse + s->at[7]), s,
+                         rows, get_group_id(0), get_num_groups(0));
 }

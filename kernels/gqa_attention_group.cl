@@ -56,7 +56,8 @@ static void tfm_attention_open(struct tfm_attention_unit *a, uint row, uint head
     a->begin = 0;
     a->end = a->own + 1;
     a->head = head;
-    a->at = s->cells ? (ulong)(uint)tfm_rows_slot(rows)[n] * s->cells * width : (ulong)begin * width;
+    a->at =
+        s->cells ? (ulong)(uint)tfm_rows_slot(rows)[n] * s->cells * width : (ulong)begin * width;
     a->at += group * s->head_dim;
     if (TFM_ATTENTION_GENERAL) {
         const uint window = s->window;
@@ -101,9 +102,9 @@ static float tfm_attention_score(const struct tfm_attention_unit *a, uint cell,
 }
 
 /* Element i of p v over cells [first, end). */
-TFM_INLINE float tfm_attention_value(const struct tfm_attention_unit *a, const uint type, uint first,
-                                     uint end, uint i, __global const struct tfm_step *s,
-                                     __local const float *p)
+TFM_INLINE float tfm_attention_value(const struct tfm_attention_unit *a, const uint type,
+                                     uint first, uint end, uint i,
+                                     __global const struct tfm_step *s, __local const float *p)
 {
     const uint stride = s->kv_heads * s->head_dim;
     float sum = 0.0f;
@@ -161,9 +162,10 @@ static float2 tfm_attention_shares(float most, float mass, float *all_most, floa
     return shares;
 }
 
+/* lse 0 = not asked for. */
 static void tfm_attention_whole(const struct tfm_attention_unit *a, __global float *y,
-                                __global const struct tfm_step *s, __local float *p,
-                                __local float *cells)
+                                __global float *lse, __global const struct tfm_step *s,
+                                __local float *p, __local float *cells)
 {
     const uint me = (uint)get_local_id(0), size = (uint)get_local_size(0), d = s->head_dim;
     float all_most = -INFINITY, all_mass = 0.0f;
@@ -183,6 +185,8 @@ static void tfm_attention_whole(const struct tfm_attention_unit *a, __global flo
     }
     for (uint i = me; i < d; i += size)
         y[i] *= all_mass == 0.0f ? 0.0f : 1.0f / all_mass;
+    if (lse && me == 0)
+        *lse = all_most + log(all_mass);
 }
 
 static void tfm_attention_part(const struct tfm_attention_unit *a, uint split,
@@ -211,6 +215,7 @@ __kernel void tfm_run_gqa_attention_group(__global const uchar *q, __global ucha
                                           __global const uchar *k_cache,
                                           __global const uchar *v_cache, __global uchar *unused,
                                           __global const uchar *bias, __global const uchar *bucket,
+                                          __global uchar *lse,
                                           __global const struct tfm_step *steps, uint index,
                                           __global const int *rows, __local float *cells)
 {
@@ -238,7 +243,10 @@ __kernel void tfm_run_gqa_attention_group(__global const uchar *q, __global ucha
             tfm_attention_part(&a, u % splits, to + (place * s->splits + u % splits) * (wide + 16),
                                s, p, cells);
         else
-            tfm_attention_whole(&a, to + place * s->head_dim, s, p, cells);
+            tfm_attention_whole(
+                &a, to + place * s->head_dim,
+                s->type[7] == TFM_STEP_NONE ? 0 : (__global float *)(lse + s->at[7]) + place, s, p,
+                cells);
     }
 }
 
@@ -255,8 +263,8 @@ __kernel void tfm_run_gqa_attention_group_merge(__global const uchar *partial, _
     struct tfm_attention_unit a;
 
     for (uint u = (uint)get_group_id(0); u < units; u += (uint)get_num_groups(0)) {
-        __global const float *from = (__global const float *)(partial + s->at[0]) +
-                                     (ulong)u * s->splits * (wide + 16);
+        __global const float *from =
+            (__global const float *)(partial + s->at[0]) + (ulong)u * s->splits * (wide + 16);
         __global float *to = (__global float *)(y + s->at[1]) + (ulong)u * s->head_dim;
         tfm_attention_open(&a, u / s->heads, u % s->heads, s, rows);
         for (uint i = me; i < s->head_dim; i += size) {

@@ -103,7 +103,8 @@ struct tfm_step {
     tfm_u32 cells_a_split;
     tfm_u32 sums_at, raw_at; /* floats of scratch before the sums of x, and before products */
 
-    tfm_u32 inverse; /* rope: 1 = by the negative angle */
+    tfm_u32 inverse;                       /* rope: 1 = by the negative angle */
+    tfm_u32 stats_at, bias_at, partial_at; /* attention_grad: floats of workspace before each */
     tfm_u32 column, columns; /* cross_entropy: first class of a chunk, and how many it has */
 };
 

@@ -135,6 +135,8 @@ static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *no
     const struct tfm__cl_operand bucket =
         tfm__cl_operand_of(p, tfm__cl_input(node, 6), TFM__CL_RAW);
     const struct tfm__cl_operand y = tfm__cl_operand_of(p, node->outputs[0], TFM__CL_RAW);
+    const struct tfm__cl_operand lse =
+        tfm__cl_operand_of(p, node->n_outputs > 1 ? node->outputs[1] : NULL, TFM__CL_RAW);
     const struct tfm__cl_operand scratch = tfm__cl_operand_workspace(0);
     const struct tfm__cl_operand partial = tfm__cl_operand_workspace(s.scratch_bytes);
     const uint64_t row = (uint64_t)tfm_tensor_row_elements(q);
@@ -143,13 +145,13 @@ static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *no
     const struct tfm__cl_launch launches[LAUNCHES] = {
         [ATTEND] = {kernel(node, "tfm_run_gqa_attention_attend"),
                     step,
-                    7,
-                    {query, y, k_cache, v_cache, scratch, bias, bucket},
+                    8,
+                    {query, y, k_cache, v_cache, scratch, bias, bucket, lse},
                     row},
         [SPLIT] = {kernel(node, "tfm_run_gqa_attention_attend"),
                    keeping,
-                   7,
-                   {query, partial, k_cache, v_cache, scratch, bias, bucket},
+                   8,
+                   {query, partial, k_cache, v_cache, scratch, bias, bucket, lse},
                    row},
         [MERGE] =
             {kernel(node, "tfm_run_gqa_attention_merge"), step, 3, {partial, y, scratch}, row},
@@ -187,7 +189,8 @@ static enum tfm_status run(struct tfm__cl_exec *e, const struct tfm__cl_node *no
 {
     uint64_t work;
     const uint64_t cells = longest(rows, &work);
-    const int split = rows->n <= SPLIT_ROWS && cells > e->device->settings.split;
+    const int split = rows->n <= SPLIT_ROWS && cells > e->device->settings.split &&
+                      node->node->n_outputs < 2; /* merge makes no lse */
     const int all = rows->n == 0;
     enum tfm_status status = TFM_STATUS_OK;
 

@@ -20,9 +20,9 @@ struct work {
     enum tfm_dtype dtype, kv_dtype;
     const void *q, *k, *v; /* inputs */
     const void *keys, *values;
-    void *k_cache, *v_cache;   /* NULL without caches */
-    const void *bias, *bucket; /* NULL without relative bias */
-    void *y;
+    void *k_cache, *v_cache;        /* NULL without caches */
+    const void *bias, *bucket;      /* NULL without relative bias */
+    void *y, *lse;                  /* lse NULL = not asked for */
     size_t heads, groups, share, d; /* H, G, H/G, d */
     size_t cells;                   /* of a slot */
     size_t tile;                    /* rows that are attended together */
@@ -136,6 +136,10 @@ static void attend_batch(const struct work *w, struct batch *b)
         for (size_t e = 0; e < w->d; e++)
             sum[e] = b->total[i] == 0 ? 0 : sum[e] / b->total[i];
         tfm_dtype_from_f64(w->dtype, sum, w->y, b->place[i], w->d);
+        if (w->lse) {
+            const double lse = b->max[i] + log(b->total[i]); /* nothing: -inf + log 0 */
+            tfm_dtype_from_f64(w->dtype, &lse, w->lse, b->place[i] / w->d, 1);
+        }
     }
 }
 
@@ -216,6 +220,7 @@ enum tfm_status tfm__reference_gqa_attention(const struct tfm__reference_call *c
         .k = tfm__reference_input(call, 1),
         .v = tfm__reference_input(call, 2),
         .y = tfm__reference_output(call, 0),
+        .lse = call->node->n_outputs > 1 ? tfm__reference_output(call, 1) : NULL,
         .heads = (size_t)q->shape[1],
         .groups = (size_t)k->shape[1],
         .share = (size_t)(q->shape[1] / k->shape[1]),

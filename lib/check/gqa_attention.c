@@ -46,19 +46,21 @@ static void add_bias(struct tfm__sample *sample, const struct kind *kind,
     }
 }
 
-static void make(struct tfm__sample *sample, const struct kind *kind, uint32_t rows)
+static void make(struct tfm__sample *sample, const struct kind *kind, uint32_t rows, int lse)
 {
+    struct tfm_tensor *second;
     const int64_t q_shape[] = {kind->heads, kind->d}, k_shape[] = {kind->groups, kind->d};
     const int64_t cache_shape[] = {SLOTS, kind->cells, kind->groups, kind->d};
     struct tfm_attention config = {.scale = kind->scale,
                                    .bidirectional = kind->bidirectional,
                                    .window = kind->window,
-                                   .softcap = kind->softcap};
+                                   .softcap = kind->softcap,
+                                   .lse = lse ? &second : NULL};
 
-    tfm__sample_begin(sample, rows, "%s, %s%s, %lld/%lld heads of %lld%s",
+    tfm__sample_begin(sample, rows, "%s, %s%s, %lld/%lld heads of %lld%s%s",
                       tfm_dtype_name(kind->dtype), kind->cells ? "cache " : "no cache",
                       kind->cells ? tfm_dtype_name(kind->cache) : "", (long long)kind->heads,
-                      (long long)kind->groups, (long long)kind->d, kind->text);
+                      (long long)kind->groups, (long long)kind->d, kind->text, lse ? ", lse" : "");
     sample->capacity.sequences = SLOTS;
     sample->only_nan = 1;
     struct tfm_tensor *q = tfm__sample_input(sample, "q", kind->dtype, 3, q_shape);
@@ -110,9 +112,16 @@ static const struct kind kinds[] = {
 
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
+/* The kinds without caches once more, with lse. */
+static const uint32_t with_lse[] = {20, 21, 22};
+enum { WITH_LSE = sizeof with_lse / sizeof *with_lse };
+
 static void build(struct tfm__sample *sample, uint32_t i)
 {
-    make(sample, &kinds[i], ROWS);
+    if (i < KINDS)
+        make(sample, &kinds[i], ROWS, 0);
+    else
+        make(sample, &kinds[with_lse[i - KINDS]], ROWS, 1);
 }
 
 /* ---- values before a run ---- */
@@ -255,7 +264,7 @@ static void build_large(struct tfm__sample *sample, uint32_t i)
                                         {F32_F16, 9, 3, 64, 512, 0, 0, 0, 0, 0, 0, ""},
                                         {F64_F64, 9, 3, 64, 512, 0, 0, 0, 0, 0, 0, ""},
                                         {F32_F32, 9, 3, 64, 0, 0, 0, 0, 0, 0, 0, ""}};
-    make(sample, &large[i / 2], i % 2 ? 128 : 1);
+    make(sample, &large[i / 2], i % 2 ? 128 : 1, 0);
 }
 
 static int32_t large_past(uint32_t i)
@@ -283,7 +292,7 @@ static double operations(const struct tfm__sample *sample, const struct tfm_rows
 }
 
 const struct tfm__check_op tfm__check_op_gqa_attention = {
-    .samples = KINDS,
+    .samples = KINDS + WITH_LSE,
     .build = build,
     .ways = ways,
     .n_ways = sizeof ways / sizeof *ways,

@@ -103,6 +103,11 @@ struct tfm_tensor *tfm__gradient_input(const struct tfm__gradient *g, uint32_t i
     return input < g->node->n_inputs ? (struct tfm_tensor *)g->node->inputs[input] : NULL;
 }
 
+struct tfm_tensor *tfm__gradient_output(const struct tfm__gradient *g, uint32_t output)
+{
+    return tfm__graph_more_output(g->graph, g->node, output);
+}
+
 struct tfm_tensor *tfm__gradient_state(struct tfm__gradient *g, uint32_t input)
 {
     const struct tfm_tensor *tensor = tfm__gradient_input(g, input);

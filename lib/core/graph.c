@@ -444,11 +444,19 @@ static int refuse_inputs(struct tfm_graph *graph, const struct tfm_op_info *info
     return 0;
 }
 
+static void output_name(const struct tfm_node *node, uint32_t i, char *name, size_t size)
+{
+    const char *layer = node->scope ? node->scope->name : "";
+
+    snprintf(name, size, "%s%s%s:%u.%u", layer, *layer ? "." : "", tfm_op_name(node->op), node->id,
+             i);
+}
+
 /* Copies a node whose outputs have been inferred into the graph, and them. */
 static int add_node(struct tfm_graph *graph, struct tfm_node *model,
                     const struct tfm_tensor *outputs)
 {
-    const char *op = tfm_op_name(model->op), *layer = model->scope ? model->scope->name : "";
+    const char *op = tfm_op_name(model->op);
     void **array = (void **)graph->nodes;
     struct tfm_node *node = NULL;
 
@@ -462,7 +470,7 @@ static int add_node(struct tfm_graph *graph, struct tfm_node *model,
     }
     for (uint32_t i = 0; i < model->n_outputs; i++) {
         char name[256];
-        snprintf(name, sizeof name, "%s%s%s:%u.%u", layer, *layer ? "." : "", op, model->id, i);
+        output_name(model, i, name, sizeof name);
         model->outputs[i] =
             valid_shape(graph, &outputs[i], name) ? add_tensor(graph, &outputs[i], name) : NULL;
         if (!model->outputs[i]) {
@@ -509,6 +517,39 @@ int tfm__graph_append_node(struct tfm_graph *graph, enum tfm_op op,
     for (uint32_t i = 0; i < model.n_outputs; i++)
         outputs[i] = (struct tfm_tensor *)model.outputs[i];
     return 1;
+}
+
+struct tfm_tensor *tfm__graph_more_output(struct tfm_graph *graph, const struct tfm_node *node,
+                                          uint32_t output)
+{
+    struct tfm_node *own = graph->nodes[node->id], model = *node;
+    struct tfm_tensor inferred[TFM_MAX_OUTPUTS] = {0};
+    struct tfm_error err = {0};
+    char name[256];
+
+    if (output < node->n_outputs)
+        return (struct tfm_tensor *)node->outputs[output];
+    if (!tfm__graph_open(graph, tfm_op_name(node->op)))
+        return NULL;
+    model.attrs.extra_outputs++;
+    model.n_outputs = tfm_op_info(node->op)->outputs;
+    for (uint32_t i = 0; i < model.n_outputs; i++)
+        inferred[i].kind = TFM_TENSOR_INTERMEDIATE;
+    if (tfm__op_rule(node->op)->infer(&model, inferred, &err) != TFM_STATUS_OK ||
+        model.n_outputs <= output) {
+        tfm_error_set(&graph->error, err.status ? err.status : TFM_STATUS_INTERNAL, "%s: %s",
+                      tfm__layer_name(node), err.text);
+        return NULL;
+    }
+    output_name(node, output, name, sizeof name);
+    struct tfm_tensor *made = valid_shape(graph, &inferred[output], name)
+                                  ? add_tensor(graph, &inferred[output], name)
+                                  : NULL;
+    if (made) {
+        own->attrs = model.attrs;
+        own->outputs[own->n_outputs++] = made;
+    }
+    return made;
 }
 
 struct tfm_tensor *tfm__graph_append(struct tfm_graph *graph, enum tfm_op op,

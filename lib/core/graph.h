@@ -63,6 +63,11 @@ void tfm__graph_makers_free(struct tfm_graph *graph, const void *end);
 void tfm__graph_scopes_free(struct tfm_graph *graph, const void *end);
 void tfm__graph_outputs_undo(struct tfm_graph *graph, const void *end);
 
+/* Output number `output` of a node, the first of its optional ones that are not there yet included: made now if
+ * it must be. NULL after an error, which is in the graph. */
+struct tfm_tensor *tfm__graph_more_output(struct tfm_graph *graph, const struct tfm_node *node,
+                                          uint32_t output);
+
 /* Forgets what is known of the gradients of tensors of id `end` and up, and all gradients that were made after
  * `backwards` calls of tfm_graph_backward. In grad.c. */
 void tfm__graph_gradients_undo(struct tfm_graph *graph, uint32_t end, uint32_t backwards);

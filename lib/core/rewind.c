@@ -57,7 +57,8 @@ static int stands(const struct tfm_graph *graph, const struct tfm_graph_mark *ma
         for (uint32_t i = 0; i < node->n_inputs; i++)
             if (node->inputs[i] && node->inputs[i]->id >= mark->tensors)
                 return 0;
-        for (uint32_t i = 0; i < node->n_outputs; i++)
+        /* optional outputs that were made later are taken back */
+        for (uint32_t i = 0; i + (uint32_t)node->attrs.extra_outputs < node->n_outputs; i++)
             if (node->outputs[i]->id >= mark->tensors)
                 return 0;
     }
@@ -102,6 +103,13 @@ enum tfm_status tfm_graph_rewind(struct tfm_graph *graph, const struct tfm_graph
     tfm__graph_gradients_undo(graph, mark->tensors, mark->backwards);
     while (graph->n_nodes > mark->nodes)
         tfm__free(graph->nodes[--graph->n_nodes]);
+    for (uint32_t n = 0; n < graph->n_nodes; n++) { /* optional outputs that were made later */
+        struct tfm_node *node = graph->nodes[n];
+        while (node->n_outputs && node->outputs[node->n_outputs - 1]->id >= mark->tensors) {
+            node->outputs[--node->n_outputs] = NULL;
+            node->attrs.extra_outputs--;
+        }
+    }
     while (graph->n_tensors > mark->tensors) {
         struct tfm_tensor *tensor = graph->tensors[--graph->n_tensors];
         tfm__free((char *)tensor->name);

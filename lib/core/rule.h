@@ -22,6 +22,8 @@ struct tfm__gradient {
 /* The state "<name>.grad" into which the gradient of a wanted parameter is added, of its shape: F32, or F64
  * for an F64 parameter. NULL if it is absent or not wanted, and after an error, which is in the graph. */
 struct tfm_tensor *tfm__gradient_state(struct tfm__gradient *gradient, uint32_t input);
+/* An output of the node, also an optional one that it does not have: it is made then. NULL after an error. */
+struct tfm_tensor *tfm__gradient_output(const struct tfm__gradient *gradient, uint32_t output);
 /* Input i of the node as builders take it; NULL if it is absent. */
 struct tfm_tensor *tfm__gradient_input(const struct tfm__gradient *gradient, uint32_t input);
 

@@ -4,7 +4,7 @@
  *   q [N, H, d], k [N, G, d], v [N, G, d] F32
  *   k_cache, v_cache [slots, cells, G, d], both F32 or both F16, state, both or none
  *   rel_bias [buckets, H] F32, rel_bucket [2 M + 1] I32, a buffer of values in [0, buckets), both or none
- *   -> [N, H, d]; or everything but rel_bucket F64
+ *   -> [N, H, d], and without caches, if extra_outputs is 1, lse [N, H]; or everything but rel_bucket F64
  * G divides H: MHA is G = H, MQA is G = 1. d 1..1024. Row i of sequence s has position p = past[s] + i.
  * With caches, k and v of all rows first go to their cells, cell p of slot[s] (rounded to the cache's
  * dtype); writing the same rows again overwrites the same cells. Without them past[s] is 0 and cell p is
@@ -15,13 +15,15 @@
  *   y[h] = sum over the cells that p sees of softmax_c(score) v_c[g]
  * p sees the cells c <= p, bidirectional all c < past[s] + rows of s; with a window > 0 (Beltagy et al.,
  * arXiv:2004.05150) only those with |c - p| < window. A row all of whose scores are -inf gives 0, and so
- * does one that sees nothing.
+ * does one that sees nothing. lse = log of the sum of exp(score), -inf for such a row.
  * Gradient: with P = softmax: dv += P^T dy, dS = P (dy v^T - rowsum(dy y)), d rel_bias[its bucket] += dS,
  * through the cap dS (1 - (capped / softcap)^2), then dq = dS k scale, dk += dS^T q scale, summed over the
- * H/G heads of a group. A row that gives 0 has gradient 0. */
+ * H/G heads of a group. A row that gives 0 has gradient 0. With caches there is none: past runs are gone. */
 #include <math.h>
 
-#include "lib/ops/refuse.h"
+#include <tfm/grad.h>
+
+#include "lib/ops/attention.h"
 
 enum { HEAD_DIM_MAX = 1024 };
 
@@ -32,7 +34,8 @@ static const struct tfm_tensor *input(const struct tfm_node *node, uint32_t i)
     return i < node->n_inputs ? node->inputs[i] : NULL;
 }
 
-static enum tfm_status check_heads(const struct tfm_node *node, struct tfm_error *err)
+static enum tfm_status check_heads(const struct tfm_node *node, const char *const *roles,
+                                   struct tfm_error *err)
 {
     const struct tfm_tensor *q = node->inputs[0], *k = node->inputs[1], *v = node->inputs[2];
 
@@ -85,7 +88,8 @@ static enum tfm_status check_caches(const struct tfm_node *node, struct tfm_erro
     return TFM_STATUS_OK;
 }
 
-static enum tfm_status check_bias(const struct tfm_node *node, struct tfm_error *err)
+static enum tfm_status check_bias(const struct tfm_node *node, const char *const *roles,
+                                  struct tfm_error *err)
 {
     const struct tfm_tensor *q = node->inputs[0];
     const struct tfm_tensor *bias = input(node, 5), *bucket = input(node, 6);
@@ -110,7 +114,8 @@ static enum tfm_status check_bias(const struct tfm_node *node, struct tfm_error 
     return TFM_STATUS_OK;
 }
 
-static enum tfm_status check_attributes(const struct tfm_node *node, struct tfm_error *err)
+static enum tfm_status check_attributes(const struct tfm_node *node, const char *const *roles,
+                                        struct tfm_error *err)
 {
     const struct tfm_attrs *attrs = &node->attrs;
 
@@ -129,28 +134,73 @@ static enum tfm_status check_attributes(const struct tfm_node *node, struct tfm_
     return TFM_STATUS_OK;
 }
 
+enum tfm_status tfm__attention_check(const struct tfm_node *node, const char *const *names,
+                                     struct tfm_error *err)
+{
+    enum tfm_status status = check_heads(node, names, err);
+
+    if (status == TFM_STATUS_OK)
+        status = check_attributes(node, names, err);
+    if (status == TFM_STATUS_OK)
+        status = check_bias(node, names, err);
+    return status;
+}
+
 static enum tfm_status infer(struct tfm_node *node, struct tfm_tensor *outputs,
                              struct tfm_error *err)
 {
     const struct tfm_tensor *q = node->inputs[0], *k = node->inputs[1];
-    enum tfm_status status = check_heads(node, err);
+    enum tfm_status status = tfm__attention_check(node, roles, err);
 
     if (status == TFM_STATUS_OK)
         status = check_caches(node, err);
-    if (status == TFM_STATUS_OK)
-        status = check_attributes(node, err);
-    if (status == TFM_STATUS_OK)
-        status = check_bias(node, err);
     if (status != TFM_STATUS_OK)
         return status;
+    if (node->attrs.extra_outputs && input(node, 3))
+        return tfm__op_refuse(err, TFM_STATUS_UNSUPPORTED, node, roles,
+                              "lse is there without caches only");
+    node->n_outputs = node->attrs.extra_outputs ? 2 : 1;
     node->attrs.heads = (int32_t)q->shape[1];
     node->attrs.kv_heads = (int32_t)k->shape[1];
     node->attrs.head_dim = (int32_t)q->shape[2];
     tfm__shape_like(&outputs[0], q, q->dtype);
+    if (node->n_outputs > 1) {
+        tfm__shape_like(&outputs[1], q, q->dtype);
+        outputs[1].rank = 2;
+    }
     return TFM_STATUS_OK;
 }
 
-const struct tfm__rule tfm__rule_gqa_attention = {.infer = infer};
+static void gradient(struct tfm__gradient *g)
+{
+    const struct tfm_attrs *attrs = &g->node->attrs;
+    const struct tfm_attention config = {
+        .scale = attrs->scale,
+        .bidirectional = attrs->bidirectional,
+        .window = attrs->window,
+        .softcap = attrs->softcap,
+        .rel_bias = tfm__gradient_input(g, 5),
+        .rel_bucket = tfm__gradient_input(g, 6),
+    };
+
+    if (tfm__gradient_input(g, 3)) {
+        tfm_graph_refuse(g->graph, TFM_STATUS_UNSUPPORTED,
+                         "gqa_attention: with caches it has no gradient, since the rows of earlier "
+                         "runs are gone; train without caches");
+        return;
+    }
+    if (g->dy[1]) {
+        tfm_graph_refuse(g->graph, TFM_STATUS_UNSUPPORTED,
+                         "gqa_attention: lse has no gradient; only its first output has");
+        return;
+    }
+    struct tfm_tensor *lse = tfm__gradient_output(g, 1), *dbias = tfm__gradient_state(g, 5);
+    g->dx[0] = tfm_op_attention_grad(g->graph, tfm__gradient_input(g, 0), tfm__gradient_input(g, 1),
+                                     tfm__gradient_input(g, 2), g->dy[0], lse, &config, dbias,
+                                     &g->dx[1], &g->dx[2]);
+}
+
+const struct tfm__rule tfm__rule_gqa_attention = {.infer = infer, .gradient = gradient};
 
 struct tfm_tensor *tfm_op_attention(struct tfm_graph *graph, struct tfm_tensor *q,
                                     struct tfm_tensor *k, struct tfm_tensor *v,
@@ -158,13 +208,19 @@ struct tfm_tensor *tfm_op_attention(struct tfm_graph *graph, struct tfm_tensor *
 {
     struct tfm_tensor *const inputs[] = {
         q, k, v, config->k_cache, config->v_cache, config->rel_bias, config->rel_bucket};
+    struct tfm_tensor *outputs[TFM_MAX_OUTPUTS];
     const struct tfm_attrs attrs = {
         .scale = config->scale,
         .bidirectional = config->bidirectional,
         .window = config->window,
         .softcap = config->softcap,
+        .extra_outputs = config->lse != NULL,
     };
-    return tfm__graph_append(graph, TFM_OP_GQA_ATTENTION, inputs, 7, &attrs);
+
+    tfm__graph_append_node(graph, TFM_OP_GQA_ATTENTION, inputs, 7, &attrs, outputs);
+    if (config->lse)
+        *config->lse = outputs[1];
+    return outputs[0];
 }
 
 struct tfm_tensor *tfm_op_gqa_attention(struct tfm_graph *graph, struct tfm_tensor *q,

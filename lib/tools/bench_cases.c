@@ -18,6 +18,7 @@ struct scene {
     struct tfm_tensor *ids;    /* [N] */
     struct tfm_tensor *gather; /* [N], of embedding */
     struct tfm_tensor *side;   /* like x, for ops with two inputs; k and v of attention */
+    struct tfm_tensor *lse;    /* [N, d1], of attention_grad */
     unsigned unit;
 };
 
@@ -174,6 +175,15 @@ static struct tfm_tensor *unit_gqa_attention(struct scene *s, struct tfm_tensor 
                                 tfm_graph_state(s->graph, name[1], s->c->weight, 4, shape), 0);
 }
 
+/* q = dy = x [N, d1, d3], k and v = side [N, d2, d3], and lse [N, d1] */
+static struct tfm_tensor *unit_attention_grad(struct scene *s, struct tfm_tensor *x)
+{
+    struct tfm_tensor *dk, *dv;
+
+    return tfm_op_attention_grad(s->graph, x, s->side, s->side, x, s->lse,
+                                 &(struct tfm_attention){0}, NULL, &dk, &dv);
+}
+
 static struct tfm_tensor *unit_swiglu(struct scene *s, struct tfm_tensor *x)
 {
     return tfm_op_swiglu(s->graph, x, s->side);
@@ -301,6 +311,11 @@ static struct traits traits_of(enum tfm_op op)
     return (struct traits){op, 1, 0, 0};
 }
 
+static int is_attention(enum tfm_op op)
+{
+    return op == TFM_OP_GQA_ATTENTION || op == TFM_OP_ATTENTION_GRAD;
+}
+
 static int is_classifier(enum tfm_op op)
 {
     return op == TFM_OP_CROSS_ENTROPY || op == TFM_OP_CROSS_ENTROPY_GRAD;
@@ -351,7 +366,7 @@ void tfm__bench_describe(const struct tfm__bench_case *c, struct tfm__bench_text
     else if (is_classifier(c->op))
         snprintf(text->shape, sizeof text->shape, "[%u, %lld], %lld classes", c->rows,
                  (long long)c->d1, (long long)c->d2);
-    else if (c->op == TFM_OP_GQA_ATTENTION)
+    else if (is_attention(c->op))
         snprintf(text->shape, sizeof text->shape,
                  "[%u, %lld, %lld], %lld kv heads, %d cells before", c->rows, (long long)c->d1,
                  (long long)c->d3, (long long)c->d2, c->past);
@@ -387,11 +402,13 @@ static void fill_graph(struct scene *s, unsigned units)
         x = tfm_graph_reshape(s->graph, x, 3, shape);
     if (traits_of(c->op).two)
         s->side = head(s, "side", width_of(c));
-    if (c->op == TFM_OP_GQA_ATTENTION)
+    if (is_attention(c->op))
         s->side = tfm_graph_reshape(s->graph, head(s, "side", c->d2 * c->d3), 3,
                                     (int64_t[]){0, c->d2, c->d3});
     if (c->op == TFM_OP_LINEAR_GRAD_W)
         s->side = head(s, "side", c->d2);
+    if (c->op == TFM_OP_ATTENTION_GRAD)
+        s->lse = head(s, "lse", c->d1);
     if (c->op == TFM_OP_CROSS_ENTROPY_GRAD) /* lse and dloss */
         s->side = tfm_graph_reshape(s->graph, head(s, "side", 1), 1, (int64_t[]){0});
     for (s->unit = 0; x && s->unit < units; s->unit++)
@@ -447,6 +464,10 @@ void tfm__bench_measure_of(const struct tfm__bench_case *c, struct tfm__bench_wo
         work->bytes = 2 * (bytes_of(c->dtype, elements) + bytes_of(TFM_DTYPE_F32, elements));
     } else if (c->op == TFM_OP_ROPE) {
         work->bytes += bytes_of(beside(c->dtype), n * (double)c->d2);
+    } else if (c->op == TFM_OP_ATTENTION_GRAD) { /* five products instead of two */
+        work->operations = 10 * elements * (n + 1) / 2;
+        work->bytes +=
+            bytes_of(c->dtype, elements) + 4 * bytes_of(c->dtype, n * (double)(c->d2 * c->d3));
     } else if (c->op == TFM_OP_GQA_ATTENTION) {
         const double cell = (double)(c->d2 * c->d3);
         work->operations = 4 * elements * (c->past + (n + 1) / 2); /* cells that a row sees */

@@ -310,6 +310,23 @@ static void ask_cross_entropy_grad(struct tfm_graph *g, enum tfm_dtype dtype)
         tfm_graph_state(g, "dweight", x, 2, (int64_t[]){OUT, WIDTH}));
 }
 
+static void ask_attention_lse(struct tfm_graph *g, enum tfm_dtype dtype)
+{
+    struct tfm_tensor *lse;
+
+    attention(g, dtype, &(struct tfm_attention){.lse = &lse});
+}
+
+static void ask_attention_grad(struct tfm_graph *g, enum tfm_dtype dtype)
+{
+    struct tfm_tensor *dk, *dv;
+
+    tfm_op_attention_grad(g, in(g, "q", dtype, 3, H, D, 0), in(g, "k", dtype, 3, G, D, 0),
+                          in(g, "v", dtype, 3, G, D, 0), in(g, "dy", dtype, 3, H, D, 0),
+                          in(g, "lse", dtype, 2, H, 0, 0), &(struct tfm_attention){0}, NULL, &dk,
+                          &dv);
+}
+
 /* ---- the table ---- */
 
 static const struct {
@@ -358,6 +375,8 @@ static const struct {
     {TFM_OP_GELU_GRAD, "tanh", "x, dy", ask_gelu_grad_tanh},
     {TFM_OP_SIGMOID_GRAD, "", "x, dy", ask_sigmoid_grad},
     {TFM_OP_SCALE_GRAD, "", "x, dy", ask_scale_grad},
+    {TFM_OP_GQA_ATTENTION, "with lse", "q, k, v", ask_attention_lse},
+    {TFM_OP_ATTENTION_GRAD, "", "q, k, v", ask_attention_grad},
     {TFM_OP_CROSS_ENTROPY, "", "weight", ask_cross_entropy},
     {TFM_OP_CROSS_ENTROPY, "trainable weight", "weight", ask_cross_entropy_trainable},
     {TFM_OP_CROSS_ENTROPY_GRAD, "trainable weight", "weight", ask_cross_entropy_grad},

@@ -48,6 +48,15 @@ TFM_API struct tfm_tensor *tfm_op_linear_grad_x(struct tfm_graph *graph, struct 
 TFM_API struct tfm_tensor *tfm_op_linear_grad_w(struct tfm_graph *graph, struct tfm_tensor *x,
                                                 struct tfm_tensor *dy, struct tfm_tensor *dw,
                                                 struct tfm_tensor *db);
+/* dq, dk, dv of attention without caches, from scores that are computed again: q, dy [N, H, d], k, v [N, G, d], lse
+ * [N, H] as gqa_attention gives it; of config scale, masks, rel_bias and rel_bucket count; state drel_bias
+ * [buckets, H] or NULL is added to. Returns dq, sets dk and dv. */
+TFM_API struct tfm_tensor *tfm_op_attention_grad(struct tfm_graph *graph, struct tfm_tensor *q,
+                                                 struct tfm_tensor *k, struct tfm_tensor *v,
+                                                 struct tfm_tensor *dy, struct tfm_tensor *lse,
+                                                 const struct tfm_attention *config,
+                                                 struct tfm_tensor *drel_bias,
+                                                 struct tfm_tensor **dk, struct tfm_tensor **dv);
 /* dx = dloss (P - onehot(targets)) W with P = exp(x W^T - lse), dW += its other half: x [N, D], weight [V, D],
  * targets [N], lse [N] as cross_entropy gives it, dloss [N], state dweight [V, D] or NULL -> [N, D]. A row
  * without target has no part in either. */

@@ -163,6 +163,9 @@ struct tfm_attention {
      * rel_bias[rel_bucket[min(max(j - i, -M), M) + M]][h]. rel_bias [buckets, H] F32 (F64 with F64),
      * rel_bucket [2 M + 1] I32 buffer; both or none (Raffel et al., arXiv:1910.10683) */
     struct tfm_tensor *rel_bias, *rel_bucket;
+    struct tfm_tensor *
+        *lse; /* unless NULL: set to a second output [N, H], log of the sum of exp(score);
+                              * without caches only */
 };
 TFM_API struct tfm_tensor *tfm_op_attention(struct tfm_graph *graph, struct tfm_tensor *q,
                                             struct tfm_tensor *k, struct tfm_tensor *v,

@@ -17,7 +17,7 @@
  *                  x [N, T, H, d], pos [N, T] or [T] (rope_layout 2)
  *   gqa_attention  q [N, H, d] F32, k [N, G, d], v [N, G, d],          [N, H, d] as q
  *                  k_cache, v_cache [slots, cells, G, d]? F32|F16 state,
- *                  rel_bias [buckets, H]? F32, rel_bucket [2 M + 1]? I32
+ *                  rel_bias [buckets, H]? F32, rel_bucket [2 M + 1]? I32  extra_outputs 1: lse [N, H]
  *   swiglu         gate [N, ...] A, up like gate                       like gate: silu(gate) * up
  *   layer_norm     x [N, ..., D] A, gamma [D] F32, beta [D]?           like x
  *   relu silu gelu x [N, ...] A                                        like x
@@ -35,6 +35,8 @@
  *   layer_norm_grad  the same, and dbeta [D]? state                     like x, and adds to dgamma, dbeta
  *   relu_grad silu_grad gelu_grad sigmoid_grad scale_grad
  *                  x [N, ...] A, dy like x                             like x
+ *   attention_grad  q, k, v as gqa_attention, dy [N, H, d], lse [N, H], dq as q, dk, dv as k, delta [N, H];
+ *                  rel_bias, rel_bucket?, drel_bias [buckets, H]? state  adds to drel_bias
  *   cross_entropy  x [N, D] F32, weight [V, D] W, targets [N] I32      loss [N], lse [N] as x (F64: all F64)
  *   cross_entropy_grad  x, weight, targets, lse [N], dloss [N],        [N, D] as x; adds to dweight
  *                  dweight [V, D]? state as x
