@@ -2,10 +2,10 @@
  * add: y = a + b, element by element
  *   a, b, y [N, width], each F32, F16 or BF16; summed in float, rounded once
  *
- * Work map: the N * width elements are one line of 16-wide vectors; a part takes a run of them, the
- * last part also the elements behind the last whole vector. y may be a or b. */
-#ifndef TFM_COMMON_CL
-#include "common.cl"
+ * Work map: the N * width elements are one line of vectors (vector.cl), shared out as tfm_first
+ * in common.cl shows; the last part has also the elements behind the last whole vector. y may be a or b. */
+#ifndef TFM_VECTOR_CL
+#include "vector.cl"
 #endif
 #define TFM_ADD_CL
 
@@ -14,14 +14,14 @@ static void tfm_add(__global const uchar *a, __global const uchar *b, __global u
                     uint parts)
 {
     const ulong n = (ulong)tfm_rows(s, rows) * s->width;
-    const ulong vectors = n / 16;
-    const ulong end = tfm_share(vectors, part + 1, parts);
+    const ulong vectors = n / TFM_VECTOR;
+    const ulong end = tfm_end(vectors, part, parts);
 
-    for (ulong v = tfm_share(vectors, part, parts); v < end; v++)
-        tfm_store16(tfm_load16(a, v * 16, s->type[0]) + tfm_load16(b, v * 16, s->type[1]), y,
-                    v * 16, s->type[2]);
+    for (ulong v = tfm_first(vectors, part, parts); v < end; v += tfm_stride(parts))
+        tfm_storev(tfm_loadv(a, v * TFM_VECTOR, s->type[0]) + tfm_loadv(b, v * TFM_VECTOR, s->type[1]), y,
+                    v * TFM_VECTOR, s->type[2]);
     if (part + 1 == parts) {
-        for (ulong i = vectors * 16; i < n; i++)
+        for (ulong i = vectors * TFM_VECTOR; i < n; i++)
             tfm_store(tfm_load(a, i, s->type[0]) + tfm_load(b, i, s->type[1]), y, i, s->type[2]);
     }
 }
@@ -32,6 +32,6 @@ __kernel void tfm_run_add(__global const uchar *a, __global const uchar *b, __gl
                           __global const int *rows)
 {
     __global const struct tfm_step *s = steps + index;
-    tfm_add(a + s->at[0], b + s->at[1], y + s->at[2], s, rows, get_group_id(0), get_num_groups(0));
+    tfm_add(a + s->at[0], b + s->at[1], y + s->at[2], s, rows, get_global_id(0), get_global_size(0));
 }
 #endif

@@ -91,6 +91,31 @@ static ulong tfm_share(ulong n, uint part, uint parts)
     return n * part / parts;
 }
 
+/* 1 = the group shape, in which a part is a work-item among many that run side by side. */
+#ifndef TFM_GROUPED
+#define TFM_GROUPED 0
+#endif
+
+/* The units of a part in a kernel that is written once for both shapes, from tfm_first on in steps of
+ * tfm_stride up to tfm_end. Wide: a run of neighbours, which a processor fetches ahead. Group: every
+ * parts-th, so that work-items side by side reach for memory side by side.
+ *
+ *   wide    0 0 0 1 1 1 2 2 2        group    0 1 2 0 1 2 0 1 2 */
+static ulong tfm_first(ulong n, uint part, uint parts)
+{
+    return TFM_GROUPED ? part : tfm_share(n, part, parts);
+}
+
+static ulong tfm_end(ulong n, uint part, uint parts)
+{
+    return TFM_GROUPED ? n : tfm_share(n, part + 1, parts);
+}
+
+static ulong tfm_stride(uint parts)
+{
+    return TFM_GROUPED ? parts : 1;
+}
+
 /* bf16 is the upper half of a float. Rounds to nearest even; a NaN stays one. */
 static ushort tfm_to_bf16(float value)
 {

@@ -3,7 +3,8 @@
  *   table [V, width] packed in panels of 16 rows like the weight of a linear (see step.h), so that
  *   a tied head is one tensor with two readers; ids [N, vectors] I32 in [0, V); y [N, vectors, width] F32
  *
- * Work map: a part takes a run of the N rows; row id is lane id % 16 of panel id / 16. */
+ * Work map, wide: a part takes a run of the N rows; group: a unit is one value. Row id is lane id % 16 of panel
+ * id / 16. */
 #ifndef TFM_COMMON_CL
 #include "common.cl"
 #endif
@@ -52,14 +53,44 @@ static void tfm_embedding_row(__global const uchar *table, uint id, __global flo
     }
 }
 
+/* Value k of row id. */
+static float tfm_embedding_value(__global const uchar *table, uint id, uint k,
+                                 __global const struct tfm_step *s)
+{
+    const uint type = s->type[0], width = s->width, lane = id % TFM_PANEL, j = k % TFM_BLOCK;
+    const ulong panel = id / TFM_PANEL, block = panel * (width / TFM_BLOCK) + k / TFM_BLOCK;
+
+    if (type == TFM_STEP_Q8_0) {
+        __global const uchar *from = table + block * TFM_PANEL_Q8_0;
+        const char q = ((__global const char *)from)[32 + j / 4 * 64 + lane * 4 + j % 4];
+        return (float)q * vload_half(lane, (__global const half *)from);
+    }
+    if (type == TFM_STEP_Q4_0 || type == TFM_STEP_Q4_1) {
+        const int affine = type == TFM_STEP_Q4_1;
+        __global const uchar *from = table + block * (affine ? TFM_PANEL_Q4_1 : TFM_PANEL_Q4_0);
+        const float d = vload_half(lane, (__global const half *)from);
+        const float m = affine ? vload_half(16 + lane, (__global const half *)from) : d * -8.0f;
+        const uint i = j % 16;
+        const uint q = from[(affine ? 64 : 32) + i / 4 * 64 + lane * 4 + i % 4];
+        return fma((float)(j < 16 ? q & 15u : q >> 4), d, m);
+    }
+    return tfm_load(table, (panel * width + k) * TFM_PANEL + lane, type);
+}
+
 static void tfm_embedding(__global const uchar *table, __global const int *ids, __global float *y,
                           __global const struct tfm_step *s, __global const int *rows, uint part,
                           uint parts)
 {
-    const uint n = tfm_vectors(s, rows), end = (uint)tfm_share(n, part + 1, parts);
+    const uint units = TFM_GROUPED ? s->width : 1; /* of a row */
+    const ulong n = (ulong)tfm_vectors(s, rows) * units, end = tfm_end(n, part, parts);
 
-    for (uint row = (uint)tfm_share(n, part, parts); row < end; row++)
-        tfm_embedding_row(table, (uint)ids[row], y + (ulong)row * s->width, s);
+    for (ulong unit = tfm_first(n, part, parts); unit < end; unit += tfm_stride(parts)) {
+        const ulong row = unit / units;
+        if (TFM_GROUPED)
+            y[unit] = tfm_embedding_value(table, (uint)ids[row], (uint)(unit % units), s);
+        else
+            tfm_embedding_row(table, (uint)ids[row], y + row * s->width, s);
+    }
 }
 
 #ifndef TFM_PERSISTENT /* this function alone is a kernel, too */
@@ -69,6 +100,6 @@ __kernel void tfm_run_embedding(__global const uchar *table, __global const ucha
 {
     __global const struct tfm_step *s = steps + index;
     tfm_embedding(table + s->at[0], (__global const int *)(ids + s->at[1]),
-                  (__global float *)(y + s->at[2]), s, rows, get_group_id(0), get_num_groups(0));
+                  (__global float *)(y + s->at[2]), s, rows, get_global_id(0), get_global_size(0));
 }
 #endif

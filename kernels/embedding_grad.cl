@@ -5,8 +5,9 @@
  *   table [V, width] F32, F16 or BF16, dtable [V, width], y, dy [N, vectors, width] F32, ids [N, vectors] I32
  *   in [0, V)
  *
- * Work map: embedding: a part takes a run of the ids. embedding_grad: a part takes a run of the columns, 16 at a
- * time, and goes over all ids, so that repeated ids add up in their order. */
+ * Work map: embedding: a part takes a run of the ids; group: a unit is one value. embedding_grad: a part takes a
+ * run of the columns, 16 at a time, in the group shape every parts-th, and goes over all ids, so that repeated
+ * ids add up in their order. */
 #ifndef TFM_COMMON_CL
 #include "common.cl"
 #endif
@@ -16,13 +17,15 @@ __kernel void tfm_run_embedding_rows(__global const uchar *table, __global const
                                      uint index, __global const int *rows)
 {
     __global const struct tfm_step *s = steps + index;
-    const uint part = get_group_id(0), parts = get_num_groups(0);
+    const uint part = get_global_id(0), parts = get_global_size(0);
     const uint n = tfm_vectors(s, rows), end = (uint)tfm_share(n, part + 1, parts);
     __global const int *id = (__global const int *)(ids + s->at[1]);
     __global float *to = (__global float *)(y + s->at[2]);
     const uint width = s->width, type = s->type[0];
 
-    for (uint v = (uint)tfm_share(n, part, parts); v < end; v++) {
+    for (ulong i = part; TFM_GROUPED && i < (ulong)n * width; i += parts)
+        to[i] = tfm_load(table + s->at[0], (ulong)id[i / width] * width + i % width, type);
+    for (uint v = (uint)tfm_share(n, part, parts); !TFM_GROUPED && v < end; v++) {
         const ulong from = (ulong)id[v] * width;
         uint i = 0;
         for (; i + 16 <= width; i += 16)
@@ -37,7 +40,7 @@ __kernel void tfm_run_embedding_grad(__global const uchar *ids, __global const u
                                      uint index, __global const int *rows)
 {
     __global const struct tfm_step *s = steps + index;
-    const uint part = get_group_id(0), parts = get_num_groups(0), width = s->width;
+    const uint part = get_global_id(0), parts = get_global_size(0), width = s->width;
     const uint n = tfm_vectors(s, rows), units = (width + 15) / 16;
     const uint begin = 16 * (uint)tfm_share(units, part, parts);
     const uint end = min(16 * (uint)tfm_share(units, part + 1, parts), width);
@@ -49,6 +52,10 @@ __kernel void tfm_run_embedding_grad(__global const uchar *ids, __global const u
         __global const float *x = from + (ulong)v * width;
         __global float *sum = to + (ulong)id[v] * width;
         uint i = begin;
+        for (uint j = part; TFM_GROUPED && j < width; j += parts)
+            sum[j] += x[j];
+        if (TFM_GROUPED)
+            continue;
         for (; i + 16 <= end; i += 16)
             tfm_put16(vload16(0, sum + i) + vload16(0, x + i), 0, sum + i);
         for (; i < end; i++)

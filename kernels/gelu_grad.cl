@@ -8,29 +8,29 @@
 #endif
 
 /* Phi(x) + x phi(x), phi(x) = bell / sqrt(2 pi). Past the end of Phi both are 0 or 1. */
-static float16 tfm_gelu_grad_erf(float16 x)
+static tfm_floatv tfm_gelu_grad_erf(tfm_floatv x)
 {
-    float16 bell;
-    const float16 phi = tfm_gelu_phi(x, &bell);
-    const float16 near = clamp(x, (float16)(-TFM_GELU_END), (float16)(TFM_GELU_END));
+    tfm_floatv bell;
+    const tfm_floatv phi = tfm_gelu_phi(x, &bell);
+    const tfm_floatv near = clamp(x, (tfm_floatv)(-TFM_GELU_END), (tfm_floatv)(TFM_GELU_END));
 
-    return fma(near * bell, (float16)(0x1.988454p-2f), phi);
+    return fma(near * bell, (tfm_floatv)(0x1.988454p-2f), phi);
 }
 
 /* s + x s (1 - s) u', s = sigmoid(u), u = 2 sqrt(2/pi) (x + 0.044715 x^3), whose sigmoid is 0 or 1 past 10. */
-static float16 tfm_gelu_grad_tanh(float16 x)
+static tfm_floatv tfm_gelu_grad_tanh(tfm_floatv x)
 {
     const float b = 0x1.988454p+0f, c = 0x1.2444f2p-4f; /* 2 sqrt(2/pi), 0.044715 b */
-    const float16 near = clamp(x, (float16)(-10.0f), (float16)(10.0f)), square = near * near;
-    const float16 u = near * fma(square, (float16)(c), (float16)(b));
-    const float16 s = 1.0f / (1.0f + exp(-u)), rest = 1.0f / (1.0f + exp(u));
+    const tfm_floatv near = clamp(x, (tfm_floatv)(-10.0f), (tfm_floatv)(10.0f)), square = near * near;
+    const tfm_floatv u = near * fma(square, (tfm_floatv)(c), (tfm_floatv)(b));
+    const tfm_floatv s = 1.0f / (1.0f + exp(-u)), rest = 1.0f / (1.0f + exp(u));
 
-    return fma(near * s * rest, fma(square, (float16)(3.0f * c), (float16)(b)), s);
+    return fma(near * s * rest, fma(square, (tfm_floatv)(3.0f * c), (tfm_floatv)(b)), s);
 }
 
-static float16 tfm_gelu_grad_of(float16 x, float16 dy, uint tanh_form)
+static tfm_floatv tfm_gelu_grad_of(tfm_floatv x, tfm_floatv dy, uint tanh_form)
 {
-    const float16 slope = tanh_form ? tfm_gelu_grad_tanh(x) : tfm_gelu_grad_erf(x);
+    const tfm_floatv slope = tanh_form ? tfm_gelu_grad_tanh(x) : tfm_gelu_grad_erf(x);
     return select(slope, x, x != x) * dy; /* clamp may lose NaN */
 }
 
@@ -38,20 +38,20 @@ static void tfm_gelu_grad(__global const uchar *x, __global const uchar *dy, __g
                           __global const struct tfm_step *s, __global const int *rows, uint part,
                           uint parts)
 {
-    const ulong n = (ulong)tfm_rows(s, rows) * s->width, vectors = (n + 15) / 16;
-    const ulong end = tfm_share(vectors, part + 1, parts);
+    const ulong n = (ulong)tfm_rows(s, rows) * s->width, vectors = (n + TFM_VECTOR - 1) / TFM_VECTOR;
+    const ulong end = tfm_end(vectors, part, parts);
 
-    for (ulong v = tfm_share(vectors, part, parts); v < end; v++) {
-        const uint left = (uint)min(n - v * 16, (ulong)16);
-        const float16 from = left == 16 ? tfm_load16(x, v * 16, s->type[0])
-                                        : tfm_load_tail(x, v * 16, left, s->type[0]);
-        const float16 dy_from = left == 16 ? tfm_load16(dy, v * 16, s->type[1])
-                                           : tfm_load_tail(dy, v * 16, left, s->type[1]);
-        const float16 to = tfm_gelu_grad_of(from, dy_from, s->tanh_form);
-        if (left == 16)
-            tfm_store16(to, dx, v * 16, s->type[2]);
+    for (ulong v = tfm_first(vectors, part, parts); v < end; v += tfm_stride(parts)) {
+        const uint left = (uint)min(n - v * TFM_VECTOR, (ulong)TFM_VECTOR);
+        const tfm_floatv from = left == TFM_VECTOR ? tfm_loadv(x, v * TFM_VECTOR, s->type[0])
+                                        : tfm_loadv_tail(x, v * TFM_VECTOR, left, s->type[0]);
+        const tfm_floatv dy_from = left == TFM_VECTOR ? tfm_loadv(dy, v * TFM_VECTOR, s->type[1])
+                                           : tfm_loadv_tail(dy, v * TFM_VECTOR, left, s->type[1]);
+        const tfm_floatv to = tfm_gelu_grad_of(from, dy_from, s->tanh_form);
+        if (left == TFM_VECTOR)
+            tfm_storev(to, dx, v * TFM_VECTOR, s->type[2]);
         else
-            tfm_store_tail(to, dx, v * 16, left, s->type[2]);
+            tfm_storev_tail(to, dx, v * TFM_VECTOR, left, s->type[2]);
     }
 }
 
@@ -60,6 +60,6 @@ __kernel void tfm_run_gelu_grad(__global const uchar *x, __global const uchar *d
                                 __global const int *rows)
 {
     __global const struct tfm_step *s = steps + index;
-    tfm_gelu_grad(x + s->at[0], dy + s->at[1], dx + s->at[2], s, rows, get_group_id(0),
-                  get_num_groups(0));
+    tfm_gelu_grad(x + s->at[0], dy + s->at[1], dx + s->at[2], s, rows, get_global_id(0),
+                  get_global_size(0));
 }

@@ -7,7 +7,8 @@
  *           -> [in16][16 panels] F32
  *   store   product [N16][16 panels] -> y [N, out], columns from 16 panel on, plus bias
  *
- * Work map: turn and unpack split the 16s of N and the panels among the parts, store the rows. */
+ * Work map: the units of turn are 16 x 16 elements of x, those of unpack 32 k of a panel, those of store 16
+ * columns of a row; shared out as tfm_first in common.cl shows. */
 #ifndef TFM_COMMON_CL
 #include "common.cl"
 #endif
@@ -38,26 +39,26 @@ static void tfm_gemm_turn(__global const float *x, __global float *y,
                           uint parts)
 {
     const uint n = tfm_vectors(s, rows), columns = (n + 15) / 16, in = s->width;
-    const uint end = (uint)tfm_share(columns, part + 1, parts);
-    const ulong ld = (ulong)columns * 16;
+    const uint pieces = tfm_gemm_depth(s) / 16;
+    const ulong ld = (ulong)columns * 16, units = (ulong)columns * pieces;
+    const ulong end = tfm_end(units, part, parts);
 
-    for (uint c = (uint)tfm_share(columns, part, parts); c < end; c++) {
+    for (ulong unit = tfm_first(units, part, parts); unit < end; unit += tfm_stride(parts)) {
+        const uint c = (uint)(unit / pieces), k = (uint)(unit % pieces) * 16;
         __global const float *from = x + (ulong)c * 16 * in;
         const uint left = min(n - c * 16, 16u);
-        for (uint k = 0; k < in; k += 16) {
-            float16 v[16];
-            if (left < 16 || k + 16 > in) {
-                tfm_gemm_turn_edge(from, in, left, k, y + k * ld + c * 16, ld);
-                continue;
-            }
-#pragma unroll
-            for (uint i = 0; i < 16; i++)
-                v[i] = vload16(0, from + (ulong)i * in + k);
-            tfm_transpose(v);
-#pragma unroll
-            for (uint i = 0; i < 16; i++)
-                tfm_put16(v[i], 0, y + (k + i) * ld + c * 16);
+        float16 v[16];
+        if (left < 16 || k + 16 > in) {
+            tfm_gemm_turn_edge(from, in, left, k, y + k * ld + c * 16, ld);
+            continue;
         }
+#pragma unroll
+        for (uint i = 0; i < 16; i++)
+            v[i] = vload16(0, from + (ulong)i * in + k);
+        tfm_transpose(v);
+#pragma unroll
+        for (uint i = 0; i < 16; i++)
+            tfm_put16(v[i], 0, y + (k + i) * ld + c * 16);
     }
 }
 
@@ -65,15 +66,19 @@ static void tfm_gemm_unpack(__global const uchar *weight, __global float *y,
                             __global const struct tfm_step *s, __global const int *rows, uint part,
                             uint parts)
 {
-    const uint type = s->type[0], in = s->width, end = (uint)tfm_share(s->panels, part + 1, parts);
-    const ulong ld = (ulong)s->panels * TFM_PANEL;
+    const uint type = s->type[0], in = s->width, pieces = (in + TFM_BLOCK - 1) / TFM_BLOCK;
+    const ulong ld = (ulong)s->panels * TFM_PANEL, units = (ulong)s->panels * pieces;
+    const ulong end = tfm_end(units, part, parts);
 
     if (tfm_rows(s, rows) == 0)
         return;
-    for (uint p = (uint)tfm_share(s->panels, part, parts); p < end; p++) {
+    for (ulong unit = tfm_first(units, part, parts); unit < end; unit += tfm_stride(parts)) {
+        const uint p = (uint)(unit / pieces), first = (uint)(unit % pieces) * TFM_BLOCK;
+        const uint depth = min(in - first, (uint)TFM_BLOCK);
         __global float *column = y + p * TFM_PANEL;
-        tfm_unpack(type, tfm_panel(type, weight, s->panel + p, in), 0, in, column, ld);
-        for (uint k = in; k < tfm_gemm_depth(s); k++)
+        tfm_unpack(type, tfm_panel(type, weight, s->panel + p, in), first, depth,
+                   column + first * ld, ld);
+        for (uint k = in; first + depth == in && k < tfm_gemm_depth(s); k++)
             tfm_put16((float16)(0.0f), 0, column + k * ld);
     }
 }
@@ -82,19 +87,21 @@ static void tfm_gemm_store(__global const float *product, __global const uchar *
                            __global float *y, __global const struct tfm_step *s,
                            __global const int *rows, uint part, uint parts)
 {
-    const uint n = tfm_vectors(s, rows), end = (uint)tfm_share(n, part + 1, parts);
-    const uint first = s->panel * TFM_PANEL, ld = s->panels * TFM_PANEL;
-    const uint columns = min(ld, s->out - first), whole = columns & ~15u;
-    const uint type = s->type[1];
+    const uint n = tfm_vectors(s, rows), first = s->panel * TFM_PANEL, ld = s->panels * TFM_PANEL;
+    const uint columns = min(ld, s->out - first), pieces = (columns + 15) / 16, type = s->type[1];
+    const ulong units = (ulong)n * pieces, end = tfm_end(units, part, parts);
 
-    for (uint row = (uint)tfm_share(n, part, parts); row < end; row++) {
-        __global const float *from = product + (ulong)row * ld;
-        __global float *to = y + (ulong)row * s->out + first;
-        for (uint i = 0; i < whole; i += 16) {
-            const float16 b = type == TFM_STEP_NONE ? 0.0f : tfm_load16(bias, first + i, type);
-            tfm_put16(vload16(0, from + i) + b, 0, to + i);
+    for (ulong unit = tfm_first(units, part, parts); unit < end; unit += tfm_stride(parts)) {
+        const ulong row = unit / pieces;
+        const uint at = (uint)(unit % pieces) * 16;
+        __global const float *from = product + row * ld;
+        __global float *to = y + row * s->out + first;
+        if (at + 16 <= columns) {
+            const float16 b = type == TFM_STEP_NONE ? 0.0f : tfm_load16(bias, first + at, type);
+            tfm_put16(vload16(0, from + at) + b, 0, to + at);
+            continue;
         }
-        for (uint i = whole; i < columns; i++)
+        for (uint i = at; i < columns; i++)
             to[i] = from[i] + (type == TFM_STEP_NONE ? 0.0f : tfm_load(bias, first + i, type));
     }
 }
@@ -105,7 +112,7 @@ __kernel void tfm_run_gemm_turn(__global const uchar *x, __global uchar *y,
 {
     __global const struct tfm_step *s = steps + index;
     tfm_gemm_turn((__global const float *)(x + s->at[0]), (__global float *)(y + s->at[1]), s, rows,
-                  get_group_id(0), get_num_groups(0));
+                  get_global_id(0), get_global_size(0));
 }
 
 __kernel void tfm_run_gemm_unpack(__global const uchar *weight, __global uchar *y,
@@ -113,8 +120,8 @@ __kernel void tfm_run_gemm_unpack(__global const uchar *weight, __global uchar *
                                   __global const int *rows)
 {
     __global const struct tfm_step *s = steps + index;
-    tfm_gemm_unpack(weight + s->at[0], (__global float *)(y + s->at[1]), s, rows, get_group_id(0),
-                    get_num_groups(0));
+    tfm_gemm_unpack(weight + s->at[0], (__global float *)(y + s->at[1]), s, rows, get_global_id(0),
+                    get_global_size(0));
 }
 
 __kernel void tfm_run_gemm_store(__global const uchar *product, __global const uchar *bias,
@@ -123,5 +130,5 @@ __kernel void tfm_run_gemm_store(__global const uchar *product, __global const u
 {
     __global const struct tfm_step *s = steps + index;
     tfm_gemm_store((__global const float *)(product + s->at[0]), bias + s->at[1],
-                   (__global float *)(y + s->at[2]), s, rows, get_group_id(0), get_num_groups(0));
+                   (__global float *)(y + s->at[2]), s, rows, get_global_id(0), get_global_size(0));
 }

@@ -54,6 +54,7 @@ TFM_INLINE int16 tfm_int8_dot(int16 acc, uint16 w, __global const int *x)
 #endif
 }
 
+#ifndef TFM_PERSISTENT
 /* The proof: w [n][16] words, x [n] words, y [16] the sums over all of them. */
 __kernel void tfm_run_int8_proof(__global const uint *w, __global const int *x, __global int *y,
                                  uint n)
@@ -64,3 +65,4 @@ __kernel void tfm_run_int8_proof(__global const uint *w, __global const int *x, 
         acc = tfm_int8_dot(acc, vload16(i, w), x + i);
     vstore16(acc, 0, y);
 }
+#endif

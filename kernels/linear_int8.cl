@@ -12,8 +12,8 @@
  * Work map: quantize splits the eights of rows among the parts. The product's units are panels times
  * eights of rows, panel by panel; a part takes a run of them, unpacks a panel once and sweeps its rows over
  * it. Sums of a block are exact integers; blocks are added from left to right. */
-#ifndef TFM_INT8_CL
-#include "int8.cl"
+#ifndef TFM_QUANTIZE_CL
+#include "quantize.cl"
 #endif
 
 #define TFM_INT8_ROWS   8
@@ -22,32 +22,6 @@
 #define TFM_INT8_TILE   640 /* bytes of a block of 16 columns */
 
 /* ---- x ---- */
-
-/* The largest of |a| and |b|; as bits a NaN is larger than anything else, and comes out. */
-static float tfm_int8_most(float16 a, float16 b)
-{
-    const uint16 v = max(as_uint16(fabs(a)), as_uint16(fabs(b)));
-    const uint8 w = max(v.lo, v.hi);
-    const uint4 x = max(w.lo, w.hi);
-    const uint2 y = max(x.lo, x.hi);
-    return as_float(max(y.x, y.y));
-}
-
-/* One block of one row; a NaN or an infinity makes its scale a NaN. */
-static void tfm_int8_quantize_block(__global const float *x, __global char *q, __global float *scale)
-{
-    const float16 a = vload16(0, x), b = vload16(1, x);
-    const float most = tfm_int8_most(a, b);
-    const float factor = most > 0.0f ? 127.0f / most : 0.0f;
-    const float e = most / 127.0f + most * 0.0f;
-    const int16 qa = as_int16(tfm_round_bits(a * factor)) - as_int(TFM_ROUNDING);
-    const int16 qb = as_int16(tfm_round_bits(b * factor)) - as_int(TFM_ROUNDING);
-
-    vstore16(convert_char16(qa), 0, q);
-    vstore16(convert_char16(qb), 1, q);
-    scale[0] = e;
-    scale[TFM_INT8_ROWS] = e * tfm_sum16(convert_float16(qa + qb));
-}
 
 static void tfm_int8_quantize(__global const float *x, __global uchar *quants,
                               __global const struct tfm_step *s, __global const int *rows,
@@ -65,7 +39,8 @@ static void tfm_int8_quantize(__global const float *x, __global uchar *quants,
                 __global uchar *block = to + b * TFM_INT8_QUANTS;
                 tfm_int8_quantize_block(from + b * TFM_BLOCK,
                                         (__global char *)(block + r * TFM_BLOCK),
-                                        (__global float *)(block + TFM_INT8_SCALES) + r);
+                                        (__global float *)(block + TFM_INT8_SCALES) + r,
+                                        TFM_INT8_ROWS);
             }
         }
     }
@@ -131,8 +106,7 @@ TFM_INLINE void tfm_int8_multiply(__global const uchar *quants, __global const u
         const float16 d = vload16(0, weight), m = vload16(1, weight);
 #pragma unroll
         for (uint t = 0; t < TFM_INT8_ROWS; t++) {
-            sums[t] = fma(convert_float16(products[t]), d * scale[t], sums[t]);
-            sums[t] = fma(m, (float16)(scale[TFM_INT8_ROWS + t]), sums[t]);
+            sums[t] = tfm_int8_add(sums[t], products[t], d, m, scale[t], scale[TFM_INT8_ROWS + t]);
         }
     }
 }
@@ -143,28 +117,14 @@ static void tfm_int8_panel(__global const uchar *quants, __global const uchar *t
                            __global const struct tfm_step *s, uint n, uint panel, uint first,
                            uint end)
 {
-    const uint blocks = s->width / TFM_BLOCK, out = s->out, column = panel * TFM_PANEL;
-    const uint lanes = min(out - column, TFM_PANEL);
-    float16 b = 0.0f;
+    const uint blocks = s->width / TFM_BLOCK;
 
-    if (s->type[2] != TFM_STEP_NONE)
-        b = lanes == TFM_PANEL ? tfm_load16(bias, column, s->type[2])
-                               : tfm_load_tail(bias, column, lanes, s->type[2]);
     for (uint e = first; e < end; e++) {
-        const uint row = e * TFM_INT8_ROWS, count = min(n - row, (uint)TFM_INT8_ROWS);
-        __global float *to = y + (ulong)row * out + column;
+        const uint row = e * TFM_INT8_ROWS;
         float16 sums[TFM_INT8_ROWS];
         tfm_int8_multiply(quants + (ulong)e * blocks * TFM_INT8_QUANTS, tile, blocks, sums);
-#pragma unroll
-        for (uint t = 0; t < TFM_INT8_ROWS; t++) {
-            if (t >= count)
-                continue;
-            if (lanes == TFM_PANEL)
-                tfm_put16(sums[t] + b, 0, to + (ulong)t * out);
-            else
-                tfm_store_tail(sums[t] + b, (__global uchar *)(to + (ulong)t * out), 0, lanes,
-                               TFM_STEP_F32);
-        }
+        tfm_int8_store(TFM_INT8_ROWS, sums, bias, y + (ulong)row * s->out, panel * TFM_PANEL,
+                       n - row, s);
     }
 }
 

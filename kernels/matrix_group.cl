@@ -6,6 +6,7 @@
 #ifndef TFM_GROUP_CL
 #include "group.cl"
 #endif
+#define TFM_MATRIX_GROUP_CL
 
 #define TFM_MATRIX_GROUP_ROWS 4u
 

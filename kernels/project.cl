@@ -13,6 +13,9 @@
 #ifndef TFM_LINEAR_CL
 #include "linear.cl"
 #endif
+#ifndef TFM_LINEAR_INT8_FEW_CL
+#include "linear_int8_few.cl"
+#endif
 #ifndef TFM_ROPE_CL
 #include "rope.cl"
 #endif
@@ -20,6 +23,12 @@
 #include "swiglu.cl"
 #endif
 #define TFM_PROJECT_CL
+
+/* 1 = with weights of a block type x goes as integers, and what follows has the sums of linear_int8.cl. */
+#ifndef TFM_PROJECT_INT8
+#define TFM_PROJECT_INT8 0
+#endif
+#define TFM_IS_INT8(type) (TFM_PROJECT_INT8 && (type) >= TFM_STEP_Q4_0)
 
 /* Number of the cell of a row and its slot; -1 when there is none. */
 static int tfm_cell_of(uint row, __global const struct tfm_step *s, __global const int *rows,
@@ -78,6 +87,10 @@ TFM_INLINE void tfm_project_panel(const uint type, __global const uchar *panel,
 {
     uint row = 0;
 
+    if (TFM_IS_INT8(type)) {
+        tfm_int8_few_panel(type, panel, (__global const uchar *)sums, in / TFM_BLOCK, n, raw);
+        return;
+    }
     if (n == 1) {
         tfm_project_tile(type, 1, panel, x, sums, in, 0, 1, raw);
         return;
@@ -156,7 +169,9 @@ TFM_INLINE void tfm_project(const uint type, __global uchar *const *o,
 
     if (n == 0)
         return;
-    if ((type == TFM_STEP_Q4_0 || type == TFM_STEP_Q4_1) && (how & TFM_PROJECT_SUMS))
+    if (TFM_IS_INT8(type) && (how & TFM_PROJECT_SUMS))
+        tfm_int8_few_quantize(x, (__global uchar *)sums, in, n);
+    else if ((type == TFM_STEP_Q4_0 || type == TFM_STEP_Q4_1) && (how & TFM_PROJECT_SUMS))
         tfm_linear_sums(x, sums, (ulong)n * (in / TFM_BLOCK));
     for (uint u = max(from, s->first_unit); u < min(to, s->first_unit + units); u++) {
         const uint unit = u - s->first_unit;

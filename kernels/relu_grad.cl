@@ -3,33 +3,33 @@
  *   x, dy, dx [N, width], each F32, F16 or BF16; computed in float, rounded once
  *
  * Work map: as in add.cl. dx may be x. */
-#ifndef TFM_COMMON_CL
-#include "common.cl"
+#ifndef TFM_VECTOR_CL
+#include "vector.cl"
 #endif
 
-static float16 tfm_relu_grad_of(float16 x, float16 dy)
+static tfm_floatv tfm_relu_grad_of(tfm_floatv x, tfm_floatv dy)
 {
-    return select(dy, (float16)(0.0f), x <= (float16)(0.0f));
+    return select(dy, (tfm_floatv)(0.0f), x <= (tfm_floatv)(0.0f));
 }
 
 static void tfm_relu_grad(__global const uchar *x, __global const uchar *dy, __global uchar *dx,
                           __global const struct tfm_step *s, __global const int *rows, uint part,
                           uint parts)
 {
-    const ulong n = (ulong)tfm_rows(s, rows) * s->width, vectors = (n + 15) / 16;
-    const ulong end = tfm_share(vectors, part + 1, parts);
+    const ulong n = (ulong)tfm_rows(s, rows) * s->width, vectors = (n + TFM_VECTOR - 1) / TFM_VECTOR;
+    const ulong end = tfm_end(vectors, part, parts);
 
-    for (ulong v = tfm_share(vectors, part, parts); v < end; v++) {
-        const uint left = (uint)min(n - v * 16, (ulong)16);
-        const float16 from = left == 16 ? tfm_load16(x, v * 16, s->type[0])
-                                        : tfm_load_tail(x, v * 16, left, s->type[0]);
-        const float16 dy_from = left == 16 ? tfm_load16(dy, v * 16, s->type[1])
-                                           : tfm_load_tail(dy, v * 16, left, s->type[1]);
-        const float16 to = tfm_relu_grad_of(from, dy_from);
-        if (left == 16)
-            tfm_store16(to, dx, v * 16, s->type[2]);
+    for (ulong v = tfm_first(vectors, part, parts); v < end; v += tfm_stride(parts)) {
+        const uint left = (uint)min(n - v * TFM_VECTOR, (ulong)TFM_VECTOR);
+        const tfm_floatv from = left == TFM_VECTOR ? tfm_loadv(x, v * TFM_VECTOR, s->type[0])
+                                        : tfm_loadv_tail(x, v * TFM_VECTOR, left, s->type[0]);
+        const tfm_floatv dy_from = left == TFM_VECTOR ? tfm_loadv(dy, v * TFM_VECTOR, s->type[1])
+                                           : tfm_loadv_tail(dy, v * TFM_VECTOR, left, s->type[1]);
+        const tfm_floatv to = tfm_relu_grad_of(from, dy_from);
+        if (left == TFM_VECTOR)
+            tfm_storev(to, dx, v * TFM_VECTOR, s->type[2]);
         else
-            tfm_store_tail(to, dx, v * 16, left, s->type[2]);
+            tfm_storev_tail(to, dx, v * TFM_VECTOR, left, s->type[2]);
     }
 }
 
@@ -38,6 +38,6 @@ __kernel void tfm_run_relu_grad(__global const uchar *x, __global const uchar *d
                                 __global const int *rows)
 {
     __global const struct tfm_step *s = steps + index;
-    tfm_relu_grad(x + s->at[0], dy + s->at[1], dx + s->at[2], s, rows, get_group_id(0),
-                  get_num_groups(0));
+    tfm_relu_grad(x + s->at[0], dy + s->at[1], dx + s->at[2], s, rows, get_global_id(0),
+                  get_global_size(0));
 }

@@ -8,8 +8,8 @@
  *     halves    a = x[i],  b = x[i + r/2]   [a a a b b b]
  *   elements r..d-1 are copied
  *
- * Work map: a part takes a run of the N H T heads; 8 or 16 pairs at a time. y may be x: a group of
- * pairs is read whole before it is written. */
+ * Work map, wide: a part takes a run of the N H T heads; 8 or 16 pairs at a time. Group: a unit is one pair, or
+ * one element behind them. y may be x: pairs are read whole before they are written. */
 #ifndef TFM_COMMON_CL
 #include "common.cl"
 #endif
@@ -68,15 +68,27 @@ static void tfm_rope(__global const uchar *x, __global const int *pos, __global 
                      __global uchar *y, __global const struct tfm_step *s, __global const int *rows,
                      uint part, uint parts)
 {
-    const uint tokens = s->tokens;
-    const ulong n = (ulong)tfm_rows(s, rows) * s->heads * tokens,
-                end = tfm_share(n, part + 1, parts);
+    const uint tokens = s->tokens, pairs = s->rotated / 2;
+    const uint units = TFM_GROUPED ? s->head_dim - pairs : 1; /* of a head */
+    const ulong n = (ulong)tfm_rows(s, rows) * s->heads * tokens * units;
+    const ulong end = tfm_end(n, part, parts);
 
-    for (ulong h = tfm_share(n, part, parts); h < end; h++) {
+    for (ulong unit = tfm_first(n, part, parts); unit < end; unit += tfm_stride(parts)) {
+        const ulong h = unit / units;
         const ulong row = h / (s->heads * tokens);
         const ulong token = tokens == 1 ? 0 : h / s->vectors % tokens;
         const int p = pos[s->shared ? token : row * tokens + token];
-        tfm_rope_head(x, y, h * s->head_dim, table + (ulong)p * s->rotated, s);
+        const ulong at = h * s->head_dim;
+        __global const float *turn = table + (ulong)p * s->rotated;
+        if (TFM_GROUPED) {
+            const uint i = (uint)(unit % units);
+            if (i < pairs)
+                tfm_rope_pairs(x, y, at, turn, i, 1, s);
+            else
+                tfm_store(tfm_load(x, at + pairs + i, s->type[0]), y, at + pairs + i, s->type[3]);
+        } else {
+            tfm_rope_head(x, y, at, turn, s);
+        }
     }
 }
 
@@ -88,7 +100,7 @@ __kernel void tfm_run_rope(__global const uchar *x, __global const uchar *pos,
 {
     __global const struct tfm_step *s = steps + index;
     tfm_rope(x + s->at[0], (__global const int *)(pos + s->at[1]),
-             (__global const float *)(table + s->at[2]), y + s->at[3], s, rows, get_group_id(0),
-             get_num_groups(0));
+             (__global const float *)(table + s->at[2]), y + s->at[3], s, rows, get_global_id(0),
+             get_global_size(0));
 }
 #endif

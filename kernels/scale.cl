@@ -7,9 +7,9 @@
 #include "gates.cl"
 #endif
 
-static float16 tfm_scale_of(float16 x, __global const struct tfm_step *s)
+static tfm_floatv tfm_scale_of(tfm_floatv x, __global const struct tfm_step *s)
 {
-    const float16 y = x * s->scale;
+    const tfm_floatv y = x * s->scale;
     return s->softcap > 0.0f ? s->softcap * tfm_tanh(y / s->softcap) : y;
 }
 
@@ -17,15 +17,15 @@ static void tfm_scale(__global const uchar *x, __global uchar *y, __global const
                       __global const int *rows, uint part, uint parts)
 {
     const ulong n = (ulong)tfm_rows(s, rows) * s->width;
-    const ulong vectors = n / 16;
-    const ulong end = tfm_share(vectors, part + 1, parts);
+    const ulong vectors = n / TFM_VECTOR;
+    const ulong end = tfm_end(vectors, part, parts);
 
-    for (ulong v = tfm_share(vectors, part, parts); v < end; v++)
-        tfm_store16(tfm_scale_of(tfm_load16(x, v * 16, s->type[0]), s), y, v * 16, s->type[1]);
-    if (part + 1 == parts && n % 16 != 0) {
-        const uint left = (uint)(n % 16);
-        tfm_store_tail(tfm_scale_of(tfm_load_tail(x, vectors * 16, left, s->type[0]), s), y,
-                       vectors * 16, left, s->type[1]);
+    for (ulong v = tfm_first(vectors, part, parts); v < end; v += tfm_stride(parts))
+        tfm_storev(tfm_scale_of(tfm_loadv(x, v * TFM_VECTOR, s->type[0]), s), y, v * TFM_VECTOR, s->type[1]);
+    if (part + 1 == parts && n % TFM_VECTOR != 0) {
+        const uint left = (uint)(n % TFM_VECTOR);
+        tfm_storev_tail(tfm_scale_of(tfm_loadv_tail(x, vectors * TFM_VECTOR, left, s->type[0]), s), y,
+                       vectors * TFM_VECTOR, left, s->type[1]);
     }
 }
 
@@ -34,5 +34,5 @@ __kernel void tfm_run_scale(__global const uchar *x, __global uchar *y,
                             __global const int *rows)
 {
     __global const struct tfm_step *s = steps + index;
-    tfm_scale(x + s->at[0], y + s->at[1], s, rows, get_group_id(0), get_num_groups(0));
+    tfm_scale(x + s->at[0], y + s->at[1], s, rows, get_global_id(0), get_global_size(0));
 }

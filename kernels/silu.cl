@@ -11,15 +11,15 @@ static void tfm_silu(__global const uchar *x, __global uchar *y, __global const 
                      __global const int *rows, uint part, uint parts)
 {
     const ulong n = (ulong)tfm_rows(s, rows) * s->width;
-    const ulong vectors = n / 16;
-    const ulong end = tfm_share(vectors, part + 1, parts);
+    const ulong vectors = n / TFM_VECTOR;
+    const ulong end = tfm_end(vectors, part, parts);
 
-    for (ulong v = tfm_share(vectors, part, parts); v < end; v++)
-        tfm_store16(tfm_silu_of(tfm_load16(x, v * 16, s->type[0])), y, v * 16, s->type[1]);
-    if (part + 1 == parts && n % 16 != 0) {
-        const uint left = (uint)(n % 16);
-        tfm_store_tail(tfm_silu_of(tfm_load_tail(x, vectors * 16, left, s->type[0])), y,
-                       vectors * 16, left, s->type[1]);
+    for (ulong v = tfm_first(vectors, part, parts); v < end; v += tfm_stride(parts))
+        tfm_storev(tfm_silu_of(tfm_loadv(x, v * TFM_VECTOR, s->type[0])), y, v * TFM_VECTOR, s->type[1]);
+    if (part + 1 == parts && n % TFM_VECTOR != 0) {
+        const uint left = (uint)(n % TFM_VECTOR);
+        tfm_storev_tail(tfm_silu_of(tfm_loadv_tail(x, vectors * TFM_VECTOR, left, s->type[0])), y,
+                       vectors * TFM_VECTOR, left, s->type[1]);
     }
 }
 
@@ -28,5 +28,5 @@ __kernel void tfm_run_silu(__global const uchar *x, __global uchar *y,
                            __global const int *rows)
 {
     __global const struct tfm_step *s = steps + index;
-    tfm_silu(x + s->at[0], y + s->at[1], s, rows, get_group_id(0), get_num_groups(0));
+    tfm_silu(x + s->at[0], y + s->at[1], s, rows, get_global_id(0), get_global_size(0));
 }

@@ -62,7 +62,7 @@ typedef float tfm_f32;
 #define TFM_PROJECT_ROPE   4u  /* rope with table and pos: operands 5, 6 */
 #define TFM_PROJECT_APPEND 8u  /* also to the cache: operand 7 */
 #define TFM_PROJECT_OWN    16u /* x is what this part has in its scratch */
-#define TFM_PROJECT_SUMS   32u /* first of its phase: makes the sums of x */
+#define TFM_PROJECT_SUMS   32u /* first of its phase that needs them: makes the sums of x, or its integers */
 
 struct tfm_step {
     tfm_u64 at[TFM_STEP_OPERANDS];   /* byte offset of each operand in its buffer */
@@ -104,6 +104,7 @@ struct tfm_step {
     tfm_u32 sums_at, raw_at; /* floats of scratch before the sums of x, and before products */
 
     tfm_u32 inverse; /* rope: 1 = by the negative angle */
+    tfm_u32 column, columns; /* cross_entropy: first class of a chunk, and how many it has */
 };
 
 /* The rows of one run (struct tfm_rows), an array of int: these words, then slot [S], start [S],

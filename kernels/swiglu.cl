@@ -8,7 +8,7 @@
 #endif
 #define TFM_SWIGLU_CL
 
-static float16 tfm_swiglu_of(float16 gate, float16 up)
+static tfm_floatv tfm_swiglu_of(tfm_floatv gate, tfm_floatv up)
 {
     return tfm_silu_of(gate) * up;
 }
@@ -18,18 +18,18 @@ static void tfm_swiglu(__global const uchar *gate, __global const uchar *up, __g
                        uint parts)
 {
     const ulong n = (ulong)tfm_rows(s, rows) * s->width;
-    const ulong vectors = n / 16;
-    const ulong end = tfm_share(vectors, part + 1, parts);
+    const ulong vectors = n / TFM_VECTOR;
+    const ulong end = tfm_end(vectors, part, parts);
 
-    for (ulong v = tfm_share(vectors, part, parts); v < end; v++)
-        tfm_store16(tfm_swiglu_of(tfm_load16(gate, v * 16, s->type[0]),
-                                  tfm_load16(up, v * 16, s->type[1])),
-                    y, v * 16, s->type[2]);
-    if (part + 1 == parts && n % 16 != 0) {
-        const uint left = (uint)(n % 16);
-        tfm_store_tail(tfm_swiglu_of(tfm_load_tail(gate, vectors * 16, left, s->type[0]),
-                                     tfm_load_tail(up, vectors * 16, left, s->type[1])),
-                       y, vectors * 16, left, s->type[2]);
+    for (ulong v = tfm_first(vectors, part, parts); v < end; v += tfm_stride(parts))
+        tfm_storev(tfm_swiglu_of(tfm_loadv(gate, v * TFM_VECTOR, s->type[0]),
+                                  tfm_loadv(up, v * TFM_VECTOR, s->type[1])),
+                    y, v * TFM_VECTOR, s->type[2]);
+    if (part + 1 == parts && n % TFM_VECTOR != 0) {
+        const uint left = (uint)(n % TFM_VECTOR);
+        tfm_storev_tail(tfm_swiglu_of(tfm_loadv_tail(gate, vectors * TFM_VECTOR, left, s->type[0]),
+                                     tfm_loadv_tail(up, vectors * TFM_VECTOR, left, s->type[1])),
+                       y, vectors * TFM_VECTOR, left, s->type[2]);
     }
 }
 
@@ -39,7 +39,7 @@ __kernel void tfm_run_swiglu(__global const uchar *gate, __global const uchar *u
                              __global const int *rows)
 {
     __global const struct tfm_step *s = steps + index;
-    tfm_swiglu(gate + s->at[0], up + s->at[1], y + s->at[2], s, rows, get_group_id(0),
-               get_num_groups(0));
+    tfm_swiglu(gate + s->at[0], up + s->at[1], y + s->at[2], s, rows, get_global_id(0),
+               get_global_size(0));
 }
 #endif

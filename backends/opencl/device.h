@@ -204,6 +204,11 @@ enum tfm_status tfm__cl_plan_group(struct tfm__cl_planner *planner,
                                    const struct tfm__cl_launch *launch, uint32_t floats,
                                    uint32_t each);
 
+/* Of a kernel that is written once, for parts that share nothing: as tfm__cl_plan_launch in the wide shape, where
+ * a part is a group of one; in the group shape as tfm__cl_plan_group, where each work-item is a part. */
+enum tfm_status tfm__cl_plan_each(struct tfm__cl_planner *planner,
+                                  const struct tfm__cl_launch *launch);
+
 /* Floats of local memory that kernels/linear_group_tile.cl takes, and those for each work-item of
  * kernels/linear_group.cl. */
 enum { TFM__CL_TILE_FLOATS = 2 * 64 * 32, TFM__CL_LINEAR_GROUP_ROWS = 4 };

@@ -26,5 +26,5 @@ enum tfm_status tfm__cl_elementwise_plan(struct tfm__cl_planner *p, const struct
     launch.step.softcap = (float)node->attrs.softcap;
     launch.step.tanh_form = (uint32_t)node->attrs.tanh_form;
     launch.cost = (uint64_t)launch.step.width * cost;
-    return tfm__cl_plan_launch(p, &launch);
+    return tfm__cl_plan_each(p, &launch);
 }

@@ -36,7 +36,7 @@ static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *no
     launch.step.out = (uint32_t)node->inputs[0]->shape[0];
     launch.step.vectors = tfm__cl_vectors(node->outputs[0]);
     launch.cost = 4 * (uint64_t)tfm_tensor_row_elements(node->outputs[0]);
-    return tfm__cl_plan_launch(p, &launch);
+    return tfm__cl_plan_each(p, &launch);
 }
 
 const struct tfm__cl_op tfm__cl_op_embedding = {

@@ -6,8 +6,9 @@
 #include "backends/opencl/internal.h"
 #include "lib/core/checked.h"
 
-/* Work of one part: below this a launch is not worth waking another thread for. */
-enum { GRAIN = 1 << 17, GROUP_GRAIN = 1 << 12 };
+/* Work of one part: below this a launch is not worth waking another thread for. Without vectors a part takes 16
+ * times as long, and some devices end the loops of a part that has too much to do (docs/portability.md). */
+enum { GRAIN = 1 << 17, NARROW_GRAIN = GRAIN / 16, GROUP_GRAIN = 1 << 12 };
 
 atomic_uint_fast64_t tfm__cl_sgemm_calls, tfm__cl_kernel_launches;
 
@@ -131,7 +132,7 @@ static enum tfm_status create_kernel(struct tfm__cl_exec *e, uint32_t index,
         code = clSetKernelArg(kernel, a++, sizeof number, &number);
     if (code == CL_SUCCESS)
         code = clSetKernelArg(kernel, a++, sizeof e->rows, &e->rows);
-    if (code == CL_SUCCESS && launch->step.group)
+    if (code == CL_SUCCESS && launch->step.local_floats)
         code = clSetKernelArg(kernel, a, launch->step.local_floats * sizeof(float), NULL);
     return code == CL_SUCCESS ? TFM_STATUS_OK
                               : tfm__cl_fail(e->device->host, err, "clSetKernelArg", code);
@@ -291,7 +292,8 @@ enum tfm_status tfm__cl_launch(struct tfm__cl_exec *e, uint32_t index, uint64_t 
                                struct tfm_error *err)
 {
     const uint32_t group = e->program->launches[index].step.group;
-    const uint64_t wanted = rows * e->program->launches[index].cost / (group ? GROUP_GRAIN : GRAIN);
+    const uint64_t grain = group ? GROUP_GRAIN : e->device->settings.narrow ? NARROW_GRAIN : GRAIN;
+    const uint64_t wanted = rows * e->program->launches[index].cost / grain;
     const size_t parts = wanted < 1                  ? 1
                          : wanted < e->device->parts ? (size_t)wanted
                                                      : e->device->parts;

@@ -163,6 +163,13 @@ enum tfm_status tfm__cl_int8_open(struct tfm__cl_device *d, struct tfm_error *er
         tfm__cl_choose(d, "activations", "f32", named);
         return TFM_STATUS_OK;
     }
+    if (!asked &&
+        d->settings.shape == TFM__CL_GROUP) { /* one work-item a group would compute all of it */
+        d->settings.act = TFM__CL_ACT_F32;
+        tfm__cl_choose(d, "activations", "f32",
+                       "the kernels of 8 bits are made for the wide shape");
+        return TFM_STATUS_OK;
+    }
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         struct tfm_error why = {0};
         if ((!asked && !ways[i].fast) || !ways[i].may(d))
@@ -171,8 +178,7 @@ enum tfm_status tfm__cl_int8_open(struct tfm__cl_device *d, struct tfm_error *er
             d->settings.act = TFM__CL_ACT_INT8;
             d->settings.int8 = ways[i].options;
             snprintf(text, sizeof text, "8 bits, by %s", ways[i].name);
-            tfm__cl_choose(d, "activations", text,
-                           asked ? named : "the device is fast at it");
+            tfm__cl_choose(d, "activations", text, asked ? named : "the device is fast at it");
             return TFM_STATUS_OK;
         }
         d->host->log(TFM_LOG_WARN, "opencl", why.text);

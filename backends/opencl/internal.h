@@ -156,7 +156,7 @@ struct tfm__cl_phases {
     uint32_t kinds, types;           /* bits: TFM_PHASE_* that occur, dtypes of weights */
     uint32_t dim, share, cache_type; /* attention: d, H/G, dtype; 0 = none */
     size_t workspace;
-    char options[200]; /* of the kernel's program */
+    char options[300]; /* of the kernel's program */
     char reason[200];  /* why there are none */
 };
 
@@ -328,8 +328,10 @@ enum tfm_status tfm__cl_linear_panels_plan(struct tfm__cl_planner *planner,
 
 /* 1 = a linear with this type of weight multiplies x as integers. */
 int tfm__cl_linear_int8_takes(const struct tfm__cl_device *device, enum tfm_dtype weight);
-/* Rows from which; fewer go through phases (few.h). */
+/* Rows from which they are unpacked first; fewer go straight, in phases or kernels/linear_int8_few.cl. */
 enum { TFM__CL_INT8_ROWS = 9 };
+/* Floats of workspace that a part wants for up to that many rows of `in` values as integers. */
+size_t tfm__cl_linear_int8_few_floats(size_t in, size_t rows);
 /* fits: 1 if the workspace can be allocated. plan: appends the launches, quantizing x, then the product. */
 int tfm__cl_linear_int8_fits(const struct tfm__cl_device *device, const struct tfm__cl_linear *l);
 enum tfm_status tfm__cl_linear_int8_plan(struct tfm__cl_planner *planner,

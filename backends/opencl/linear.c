@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
  * linear: for few rows the matrix-vector kernel of the weight's type (kernels/linear.cl), for many our own
- * matrix product (kernels/linear_panels.cl), CLBlast's (linear_gemm.c) or one of integers (linear_int8.c), as the
- * device's settings say; with a trainable weight linear_rows.c. Our own are kernels/linear_group.cl and linear_group_tile.cl in the group shape. */
+ * matrix product (kernels/linear_panels.cl), CLBlast's (linear_gemm.c), or integers for both (linear_int8.c), as
+ * the device's settings say; with a trainable weight linear_rows.c. Our own are kernels/linear_group.cl and
+ * linear_group_tile.cl in the group shape. */
 #include "backends/opencl/internal.h"
 #include "lib/core/checked.h"
 
 enum { VECTOR, MANY }; /* launches: MANY and those behind it for many rows */
 
 /* The matrix-vector kernel is a program for each type of weight. */
-static struct tfm__cl_kernel vector_kernel(enum tfm_dtype dtype)
+static struct tfm__cl_kernel vector_kernel(const struct tfm__cl_device *d, enum tfm_dtype dtype)
 {
     static const char *const options[TFM_DTYPE_COUNT] = {
 #define TFM_DTYPE(id, NAME, name, block, bytes, class, minor) \
@@ -16,6 +17,11 @@ static struct tfm__cl_kernel vector_kernel(enum tfm_dtype dtype)
 #include <tfm/dtypes.def>
 #undef TFM_DTYPE
     };
+
+    if (d->settings.shape == TFM__CL_WIDE && !d->settings.narrow &&
+        tfm__cl_linear_int8_takes(d, dtype))
+        return (struct tfm__cl_kernel){"linear_int8_few.cl", "tfm_run_linear_int8_few",
+                                       d->settings.int8};
     return (struct tfm__cl_kernel){"linear.cl", "tfm_run_linear", options[dtype]};
 }
 
@@ -73,7 +79,9 @@ static int measure(const struct tfm__cl_device *d, const struct tfm_node *node,
     l->in = (size_t)node->inputs[1]->shape[1];
     l->out = (size_t)node->inputs[1]->shape[0];
     l->rows = capacity_rows(node, capacity);
-    s->sums = (l->in / TFM_BLOCK + 1) * (l->rows < few ? l->rows : few);
+    const size_t rows = l->rows < few ? l->rows : few;
+    s->sums =
+        way == INT8 ? tfm__cl_linear_int8_few_floats(l->in, rows) : (l->in / TFM_BLOCK + 1) * rows;
     if (tfm__mul_size(s->sums, d->parts * sizeof(float), &s->bytes) || s->sums > UINT32_MAX)
         return 0;
     return l->rows <= few || way == OWN ||
@@ -146,7 +154,7 @@ static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *no
     step.out = (uint32_t)l.out;
     step.scratch = (uint32_t)s.sums;
     tfm__cl_plan_workspace(p, s.bytes);
-    const struct tfm__cl_launch vector = {vector_kernel(node->inputs[1]->dtype),
+    const struct tfm__cl_launch vector = {vector_kernel(p->device, node->inputs[1]->dtype),
                                           step,
                                           5,
                                           {tfm__cl_operand_of(p, node->inputs[0], TFM__CL_RAW),

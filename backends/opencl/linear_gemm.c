@@ -105,7 +105,7 @@ static enum tfm_status plan_launches(struct tfm__cl_planner *p, const struct tfm
                                         2,
                                         {tfm__cl_operand_of(p, node->inputs[0], TFM__CL_RAW), x},
                                         s->in16};
-    enum tfm_status status = tfm__cl_plan_launch(p, &turn);
+    enum tfm_status status = tfm__cl_plan_each(p, &turn);
 
     for (size_t first = 0; first < s->panels && status == TFM_STATUS_OK; first += s->block) {
         const size_t left = s->panels - first;
@@ -123,9 +123,9 @@ static enum tfm_status plan_launches(struct tfm__cl_planner *p, const struct tfm
             3,
             {product, bias, tfm__cl_operand_of(p, node->outputs[0], TFM__CL_RAW)},
             STORE_COST * columns};
-        status = tfm__cl_plan_launch(p, &unpack);
+        status = tfm__cl_plan_each(p, &unpack);
         if (status == TFM_STATUS_OK)
-            status = tfm__cl_plan_launch(p, &store);
+            status = tfm__cl_plan_each(p, &store);
     }
     return status;
 }

@@ -7,13 +7,21 @@
 enum { QUANTIZE, PRODUCT }; /* launches */
 /* as in the kernel: rows at a time, bytes of a block of them, floats of a block of a panel */
 enum { ROWS = 8, QUANTS = 320, TILE = 160 };
-enum { QUANTIZE_COST = 4 }; /* of an element */
-enum { PRODUCTS = 3 };      /* of integers, in the time of one of floats */
+enum { FEW_FLOATS = TFM_BLOCK / 4 + 2 }; /* of a block of a row, kernels/linear_int8_few.cl */
+enum { QUANTIZE_COST = 4 };              /* of an element */
+enum { PRODUCTS = 3 };                   /* of integers, in the time of one of floats */
 
 int tfm__cl_linear_int8_takes(const struct tfm__cl_device *d, enum tfm_dtype weight)
 {
     return d->settings.act == TFM__CL_ACT_INT8 &&
            (weight == TFM_DTYPE_Q4_0 || weight == TFM_DTYPE_Q4_1 || weight == TFM_DTYPE_Q8_0);
+}
+
+size_t tfm__cl_linear_int8_few_floats(size_t in, size_t rows)
+{
+    const size_t tile = rows > 4 ? 8 : rows > 2 ? 4 : rows;
+
+    return tile * (in / TFM_BLOCK) * FEW_FLOATS;
 }
 
 /* Bytes of x as integers; those of all parts' tiles behind them. 0 on overflow. */

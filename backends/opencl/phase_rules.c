@@ -192,6 +192,28 @@ static void set_weight(struct tfm__cl_phaser *p, struct tfm__cl_launch *made,
     p->phases->types |= 1u << linear->inputs[1]->dtype;
 }
 
+/* Floats that linears of few rows want of a part beside x: its integers, or its sums over blocks. 0 = neither. */
+static size_t floats_of_x(const struct tfm__cl_phaser *p, const struct tfm_node *linear)
+{
+    const enum tfm_dtype weight = linear->inputs[1]->dtype;
+    const size_t in = (size_t)linear->inputs[1]->shape[1];
+    const size_t rows = tfm__cl_phase_rows(p, linear->outputs[0]);
+
+    if (tfm__cl_linear_int8_takes(p->planner->device, weight))
+        return tfm__cl_linear_int8_few_floats(in, rows);
+    return weight == TFM_DTYPE_Q4_0 || weight == TFM_DTYPE_Q4_1 ? rows * (in / TFM_BLOCK) : 0;
+}
+
+/* 1 = of the linears of a group the first that wants them. */
+static int is_first(const struct tfm__cl_phaser *p, const struct group *g, uint32_t k)
+{
+    uint32_t first = 0;
+
+    while (first < k && floats_of_x(p, g->linear[first]) == 0)
+        first++;
+    return first == k;
+}
+
 /* One step of a group; own = 1: x is in the part's scratch. */
 static int emit(struct tfm__cl_phaser *p, const struct group *g, uint32_t k, int own)
 {
@@ -205,7 +227,7 @@ static int emit(struct tfm__cl_phaser *p, const struct group *g, uint32_t k, int
     s->width = (uint32_t)linear->inputs[1]->shape[1];
     s->out = (uint32_t)linear->inputs[1]->shape[0];
     s->panels_a_unit = 1;
-    s->project = (own ? TFM_PROJECT_OWN : 0) | (k == 0 ? TFM_PROJECT_SUMS : 0);
+    s->project = (own ? TFM_PROJECT_OWN : 0) | (is_first(p, g, k) ? TFM_PROJECT_SUMS : 0);
     made->cost = (uint64_t)s->width * s->out * (g->gate ? 2 : 1);
     tfm__cl_phase_operand(p, made, 0, linear->inputs[0], TFM__CL_RAW);
     if (own)
@@ -232,7 +254,7 @@ static int emit(struct tfm__cl_phaser *p, const struct group *g, uint32_t k, int
     }
     const size_t rows = tfm__cl_phase_rows(p, linear->outputs[0]);
     p->x = larger(p->x, own ? rows * s->width : 1);
-    p->sums = larger(p->sums, rows * (s->width / TFM_BLOCK + 1));
+    p->sums = larger(p->sums, floats_of_x(p, linear));
     p->raw = larger(p->raw, 2 * rows * TFM_PANEL);
     return 1;
 }

@@ -207,12 +207,13 @@ static void set_options(struct tfm__cl_phases *phases, const struct tfm__cl_devi
         n += snprintf(phases->options + n, sizeof phases->options - (size_t)n,
                       " -DTFM_FEW_DIM=%u -DTFM_FEW_SHARE=%u -DTFM_FEW_CACHE=%uu", phases->dim,
                       phases->share, phases->cache_type);
+    if (d->settings.act == TFM__CL_ACT_INT8)
+        n += snprintf(phases->options + n, sizeof phases->options - (size_t)n,
+                      " -DTFM_PROJECT_INT8=1 %s", d->settings.int8);
 #if defined(__x86_64__) || defined(__i386__)
     /* only where it is known that the compiler takes assembly */
     if (strstr(d->platform, "Portable Computing Language"))
         snprintf(phases->options + n, sizeof phases->options - (size_t)n, " -DTFM_PAUSE=1");
-#else
-    (void)d;
 #endif
 }
 

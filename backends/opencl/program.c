@@ -61,6 +61,14 @@ static enum tfm_status build_failed(const struct tfm__cl_device *d, cl_program p
                        d->name, d->driver, options, tfm__cl_code_name(code), (int)code, line);
 }
 
+/* What common.cl wants to know about the shape. */
+static const char *shape_option(const struct tfm__cl_device *d)
+{
+    return d->settings.shape == TFM__CL_GROUP ? " -DTFM_GROUPED=1"
+           : d->settings.narrow               ? " -DTFM_NARROW=1"
+                                              : "";
+}
+
 static enum tfm_status build(struct tfm__cl_device *d, const struct tfm__cl_kernel *kernel,
                              cl_program *built, struct tfm_error *err)
 {
@@ -76,8 +84,8 @@ static enum tfm_status build(struct tfm__cl_device *d, const struct tfm__cl_kern
              "-cl-std=CL1.2 -cl-mad-enable -DTFM_ATTENTION_QUERIES=%d -DTFM_ATTENTION_KEYS=%d "
              "-DTFM_ATTENTION_SPLIT=%u -DTFM_PANELS_DEPTH=%d%s%s%s",
              TFM__CL_ATTENTION_QUERIES, TFM__CL_ATTENTION_KEYS, d->settings.split,
-             TFM__CL_PANELS_DEPTH, d->settings.narrow ? " -DTFM_NARROW=1" : "",
-             kernel->options ? " " : "", kernel->options ? kernel->options : "");
+             TFM__CL_PANELS_DEPTH, shape_option(d), kernel->options ? " " : "",
+             kernel->options ? kernel->options : "");
     const cl_program program =
         clCreateProgramWithSource(d->context, (cl_uint)n, strings, NULL, &code);
     if (code != CL_SUCCESS) {

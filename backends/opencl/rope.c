@@ -43,7 +43,7 @@ static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *no
     launch.step.halves = node->attrs.rope_style == TFM_ROPE_HALVES;
     launch.step.inverse = node->attrs.inverse != 0;
     launch.cost = 2 * (uint64_t)tfm_tensor_row_elements(x);
-    return tfm__cl_plan_launch(p, &launch);
+    return tfm__cl_plan_each(p, &launch);
 }
 
 const struct tfm__cl_op tfm__cl_op_rope = {.supports = supports, .plan = plan};

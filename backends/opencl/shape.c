@@ -91,3 +91,11 @@ enum tfm_status tfm__cl_plan_group(struct tfm__cl_planner *planner,
     (void)clReleaseKernel(kernel);
     return status == TFM_STATUS_OK ? tfm__cl_plan_launch(planner, &grouped) : status;
 }
+
+enum tfm_status tfm__cl_plan_each(struct tfm__cl_planner *planner,
+                                  const struct tfm__cl_launch *launch)
+{
+    return planner->device->settings.shape == TFM__CL_GROUP
+               ? tfm__cl_plan_group(planner, launch, 0, 0)
+               : tfm__cl_plan_launch(planner, launch);
+}

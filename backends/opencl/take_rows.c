@@ -30,7 +30,7 @@ static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *no
 
     launch.step.width = (uint32_t)row_bytes(p->device, node->inputs[0]);
     launch.cost = launch.step.width / 4;
-    return tfm__cl_plan_launch(p, &launch);
+    return tfm__cl_plan_each(p, &launch);
 }
 
 const struct tfm__cl_op tfm__cl_op_take_rows = {.supports = supports, .plan = plan};

@@ -21,7 +21,7 @@ static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *no
 
     launch.step.width = (uint32_t)tfm_tensor_row_elements(node->inputs[0]);
     launch.cost = 2 * (uint64_t)launch.step.width;
-    return tfm__cl_plan_launch(p, &launch);
+    return tfm__cl_plan_each(p, &launch);
 }
 
 const struct tfm__cl_op tfm__cl_op_take_rows_grad = {

@@ -160,20 +160,22 @@ enum tfm_status tfm__reference_check_ids(const struct tfm__reference_call *call,
                                          size_t n, int64_t limit)
 {
     const void *ids = tfm__reference_input(call, input);
-
     const struct tfm_tensor *tensor = call->node->inputs[input];
+    const int none = tensor->view_of ? tensor->view_of->may_be_none : tensor->may_be_none;
 
     for (size_t i = 0; i < n; i++) {
         const int32_t id = tfm__reference_i32(ids, i);
+        if (id == -1 && none)
+            continue;
         if (id >= limit && tensor->is_position)
             return call->host->error(call->err, TFM_STATUS_CONTEXT_FULL,
                                      "%s: context full: position %d, the table ends at %lld",
                                      tfm_op_name(call->node->op), id, (long long)limit);
         if (id < 0 || id >= limit)
             return call->host->error(call->err, TFM_STATUS_OUT_OF_RANGE,
-                                     "%s: value %d of '%s' at row %zu does not lie in 0..%lld",
+                                     "%s: value %d of '%s' at row %zu does not lie in %d..%lld",
                                      tfm_op_name(call->node->op), id, tensor->name, i,
-                                     (long long)limit - 1);
+                                     none ? -1 : 0, (long long)limit - 1);
     }
     return TFM_STATUS_OK;
 }

@@ -67,7 +67,8 @@ static inline size_t tfm__reference_length(size_t n, size_t first)
 /* Value i of an I32 tensor, which may be unaligned. */
 int32_t tfm__reference_i32(const void *data, size_t i);
 
-/* OUT_OF_RANGE, or CONTEXT_FULL for a position past the end, unless all n values lie in [0, limit).
+/* OUT_OF_RANGE, or CONTEXT_FULL for a position past the end, unless all n values lie in [0, limit) or
+ * are a -1 that is allowed.
  * The core checks the same before a run; this keeps a wrong caller from reading outside the table. */
 enum tfm_status tfm__reference_check_ids(const struct tfm__reference_call *call, uint32_t input,
                                          size_t n, int64_t limit);

@@ -398,6 +398,16 @@ void tfm__tensor_limit(const struct tfm_tensor *tensor, int64_t limit)
     struct tfm_tensor *root = (struct tfm_tensor *)tfm__tensor_root(tensor);
     if (root->limit == 0 || limit < root->limit)
         root->limit = limit;
+    root->may_be_none = 0;
+}
+
+void tfm__tensor_limit_or_none(const struct tfm_tensor *tensor, int64_t limit)
+{
+    struct tfm_tensor *root = (struct tfm_tensor *)tfm__tensor_root(tensor);
+    const int none = root->limit == 0 || root->may_be_none; /* every reader must take it */
+
+    tfm__tensor_limit(root, limit);
+    root->may_be_none = none;
 }
 
 void tfm__tensor_positions(const struct tfm_tensor *tensor, int64_t limit)

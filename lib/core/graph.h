@@ -47,7 +47,7 @@ struct tfm_graph {
     struct tfm__graph_maker *makers;
     struct tfm__graph_output *outputs;
     struct tfm__graph_gradient *gradients; /* [gradient_room] by tensor id; grad.c */
-    uint32_t gradient_room, backwards; /* calls of tfm_graph_backward */
+    uint32_t gradient_room, backwards;     /* calls of tfm_graph_backward */
 };
 
 /* One more holder; tfm_graph_destroy gives one up. Graphs that are held by plans are frozen. */

@@ -2,6 +2,7 @@
  * The arena: tensors whose lifetimes do not overlap share bytes. Larger ones are placed first, each
  * at the lowest offset that is free for its whole life. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "lib/core/alloc.h"
 #include "lib/core/checked.h"
@@ -19,12 +20,6 @@ static int by_size(const void *a, const void *b)
     if (x->size != y->size)
         return x->size > y->size ? -1 : 1;
     return x->id < y->id ? -1 : x->id > y->id;
-}
-
-static int by_offset(const void *a, const void *b)
-{
-    const struct item *x = a, *y = b;
-    return x->place->offset < y->place->offset ? -1 : x->place->offset > y->place->offset;
 }
 
 static int overlap(const struct tfm__place *a, const struct tfm__place *b)
@@ -46,6 +41,18 @@ static size_t lowest_gap(const struct item *items, size_t n, const struct item *
             offset = other->offset + items[i].size;
     }
     return offset;
+}
+
+/* items[0..n) are sorted by offset; puts items[n] among them. */
+static void insert(struct item *items, size_t n)
+{
+    const struct item item = items[n];
+    size_t at = n;
+
+    while (at > 0 && items[at - 1].place->offset > item.place->offset)
+        at--;
+    memmove(items + at + 1, items + at, (n - at) * sizeof *items);
+    items[at] = item;
 }
 
 enum tfm_status tfm__plan_layout(struct tfm_plan *plan, struct tfm_error *err)
@@ -80,7 +87,7 @@ enum tfm_status tfm__plan_layout(struct tfm_plan *plan, struct tfm_error *err)
             items[i].place->offset = offset;
             if (end > plan->arena[d])
                 plan->arena[d] = end;
-            qsort(items, i + 1, sizeof *items, by_offset);
+            insert(items, i);
         }
     }
     tfm__free(items);

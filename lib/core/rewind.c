@@ -74,7 +74,8 @@ static int stands(const struct tfm_graph *graph, const struct tfm_graph_mark *ma
 static void limit_again(struct tfm_graph *graph)
 {
     for (uint32_t t = 0; t < graph->n_tensors; t++)
-        graph->tensors[t]->limit = graph->tensors[t]->is_position = 0;
+        graph->tensors[t]->limit = graph->tensors[t]->is_position = graph->tensors[t]->may_be_none =
+            0;
     for (uint32_t n = 0; n < graph->n_nodes; n++) {
         struct tfm_tensor outputs[TFM_MAX_OUTPUTS] = {0};
         struct tfm_node node = *graph->nodes[n];

@@ -58,6 +58,8 @@ int tfm__graph_append_node(struct tfm_graph *graph, enum tfm_op op,
 
 /* Lowers the limit of an I32 tensor's values to `limit` (0 = none yet). */
 void tfm__tensor_limit(const struct tfm_tensor *tensor, int64_t limit);
+/* The same for values of which -1 means none. It stays an error where another op reads them as plain ones. */
+void tfm__tensor_limit_or_none(const struct tfm_tensor *tensor, int64_t limit);
 /* The same for values that are positions: one at or past the limit is CONTEXT_FULL. */
 void tfm__tensor_positions(const struct tfm_tensor *tensor, int64_t limit);
 

@@ -17,7 +17,7 @@ enum tfm_status tfm__values_check(const struct tfm_tensor *tensor, const void *v
     for (int64_t i = 0; i < n; i++) {
         int32_t value;
         memcpy(&value, bytes + (size_t)i * sizeof value, sizeof value);
-        if (value >= 0 && value < tensor->limit)
+        if ((value >= 0 && value < tensor->limit) || (value == -1 && tensor->may_be_none))
             continue;
         if (value >= 0 && tensor->is_position)
             return tfm_error_set(err, TFM_STATUS_CONTEXT_FULL,
@@ -25,8 +25,9 @@ enum tfm_status tfm__values_check(const struct tfm_tensor *tensor, const void *v
                                  "%lld)",
                                  (int)value, (long long)tensor->limit, tensor->name, (long long)i);
         return tfm_error_set(err, TFM_STATUS_OUT_OF_RANGE,
-                             "\"%s\": value %d at %lld is not in [0, %lld)", tensor->name,
-                             (int)value, (long long)i, (long long)tensor->limit);
+                             "\"%s\": value %d at %lld is not in [%d, %lld)", tensor->name,
+                             (int)value, (long long)i, tensor->may_be_none ? -1 : 0,
+                             (long long)tensor->limit);
     }
     return TFM_STATUS_OK;
 }

@@ -54,6 +54,10 @@ void tfm_gguf_close(struct tfm_gguf *gguf)
     if (!gguf)
         return;
     tfm__map_close(&gguf->map);
+    tfm_safetensors_close(gguf->folder);
+    free(gguf->owned);
+    free(gguf->names);
+    free(gguf->labels);
     free(gguf->tensors_by_name);
     free(gguf->tensors);
     free(gguf->pairs_by_key);
@@ -69,7 +73,7 @@ const char *tfm_gguf_path(const struct tfm_gguf *gguf)
 
 size_t tfm_gguf_size(const struct tfm_gguf *gguf)
 {
-    return gguf->size;
+    return gguf->folder ? tfm_safetensors_size(gguf->folder) : gguf->size;
 }
 
 size_t tfm_gguf_tensor_count(const struct tfm_gguf *gguf)
@@ -102,5 +106,8 @@ const struct tfm_gguf_tensor *tfm_gguf_find(const struct tfm_gguf *gguf, const c
 
 void tfm_gguf_drop(const struct tfm_gguf *gguf, const void *data, size_t bytes)
 {
-    tfm__map_drop(&gguf->map, data, bytes);
+    if (gguf->folder)
+        tfm_safetensors_drop(gguf->folder, data, bytes);
+    else
+        tfm__map_drop(&gguf->map, data, bytes);
 }

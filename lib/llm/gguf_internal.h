@@ -6,8 +6,9 @@
 #include <string.h>
 
 #include <tfm/gguf.h>
+#include <tfm/safetensors.h>
 
-#include "lib/llm/map.h"
+#include "lib/core/map.h"
 
 /* One metadata pair; everything points into the file. */
 struct tfm__gguf_pair {
@@ -31,6 +32,12 @@ struct tfm_gguf {
     struct tfm_gguf_tensor *tensors;
     const struct tfm_gguf_tensor **tensors_by_name; /* sorted */
     size_t n_tensors;
+
+    /* ---- of a model folder; else NULL ---- */
+    struct tfm_safetensors *folder; /* where the tensors are */
+    void *owned;                    /* the memory at base */
+    char (*names)[64];              /* [n_tensors] */
+    const char **labels;            /* [n_tensors] the names in the folder, for errors */
 };
 
 /* Fills pairs and tensors from base[0, size). On failure the caller frees what is there. */

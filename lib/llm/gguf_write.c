@@ -9,9 +9,9 @@
 #include "lib/core/save.h"
 #include "lib/llm/bytes.h"
 #include "lib/llm/gguf_internal.h"
-#include "lib/llm/rope_rows.h"
+#include "lib/llm/put_rows.h"
 
-enum { ALIGNMENT = 32, NAME_MAX_BYTES = 63, CHUNK_VALUES = 1 << 16 };
+enum { ALIGNMENT = 32, NAME_MAX_BYTES = 63 };
 
 struct tensor {
     char name[NAME_MAX_BYTES + 1];
@@ -179,6 +179,18 @@ static size_t array_bytes(const struct tfm_gguf_array *array)
     return (size_t)(at - begin);
 }
 
+/* Of how the old file was stored, not of the model. */
+static int describes_file(struct tfm_text key)
+{
+    static const char *const keys[] = {"general.alignment", "general.file_type",
+                                       "general.quantization_version"};
+
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (strlen(keys[i]) == key.size && memcmp(keys[i], key.data, key.size) == 0)
+            return 1;
+    return 0;
+}
+
 void tfm_gguf_writer_copy(struct tfm_gguf_writer *writer, const struct tfm_gguf *gguf,
                           const char *prefix)
 {
@@ -187,6 +199,7 @@ void tfm_gguf_writer_copy(struct tfm_gguf_writer *writer, const struct tfm_gguf 
     for (size_t i = 0; i < gguf->n_pairs; i++) {
         const struct tfm__gguf_pair *pair = &gguf->pairs[i];
         if (pair->key.size < size || memcmp(pair->key.data, prefix, size) != 0 ||
+            describes_file(pair->key) ||
             begin_pair(writer, pair->key.data, pair->key.size, pair->type))
             continue;
         if (pair->type == TFM_GGUF_STRING) {
@@ -246,12 +259,16 @@ static enum tfm_status check_tensor(struct tfm_gguf_writer *w, const char *name,
                                  name, i, (long long)shape[i]);
     }
     t->row = (size_t)shape[t->rank - 1];
+    if (pair_rows != 0 && t->rank == 1) { /* a bias of q or k */
+        t->rows = t->row;
+        t->row = 1;
+    }
     if (t->row % to->block != 0 || t->row % from->block != 0)
         return tfm_error_set(&w->kept, TFM_STATUS_SHAPE,
                              "tensor \"%s\": rows of %zu values, must be a multiple of %u for %s",
                              name, t->row, to->block > from->block ? to->block : from->block,
                              to->block > from->block ? to->name : from->name);
-    if (pair_rows != 0 && (pair_rows % 2 != 0 || t->rank != 2 || shape[0] % pair_rows != 0))
+    if (pair_rows != 0 && (pair_rows % 2 != 0 || t->rank > 2 || shape[0] % pair_rows != 0))
         return tfm_error_set(&w->kept, TFM_STATUS_SHAPE,
                              "tensor \"%s\": %lld rows are no heads of %lld rows", name,
                              (long long)shape[0], (long long)pair_rows);
@@ -311,47 +328,25 @@ static size_t padding(size_t size)
     return (ALIGNMENT - size % ALIGNMENT) % ALIGNMENT;
 }
 
-static enum tfm_status put_converted(const struct tensor *t, const struct sink *sink)
+static enum tfm_status put_piece(void *context, const void *data, size_t size)
 {
-    const struct tfm_dtype_info *to = tfm_dtype_info(t->dtype),
-                                *from = tfm_dtype_info(t->source.dtype);
-    const size_t block = to->block > from->block ? to->block : from->block;
-    const size_t piece = t->row < CHUNK_VALUES ? t->row : CHUNK_VALUES / block * block;
-    float *values = malloc(piece * sizeof *values);
-    unsigned char *out = malloc(piece / to->block * to->bytes);
-    enum tfm_status status = TFM_STATUS_OK;
-
-    if (!values || !out)
-        status =
-            tfm_error_set(sink->err, TFM_STATUS_NOMEM, "out of memory for tensor \"%s\"", t->name);
-    for (size_t i = 0; i < t->rows && status == TFM_STATUS_OK; i++) {
-        const size_t first = tfm__rope_row(t->source.pair_rows, i) * t->row;
-        for (size_t at = 0; at < t->row && status == TFM_STATUS_OK; at += piece) {
-            const size_t n = t->row - at < piece ? t->row - at : piece;
-            tfm_dtype_to_f32(t->source.dtype, t->source.data, first + at, n, values);
-            tfm_dtype_from_f32(t->dtype, values, out, 0, n);
-            status = put(sink, out, n / to->block * to->bytes);
-        }
-    }
-    free(values);
-    free(out);
-    return status;
+    return put(context, data, size);
 }
 
-static enum tfm_status put_tensor(const struct tensor *t, const struct sink *sink)
+static enum tfm_status put_tensor(const struct tensor *t, struct sink *sink)
 {
     static const char zeros[ALIGNMENT];
-    const size_t row_bytes = t->bytes / t->rows;
-    const unsigned char *data = t->source.data;
-    enum tfm_status status = TFM_STATUS_OK;
+    const struct tfm__put_rows rows = {
+        .name = t->name,
+        .to = t->dtype,
+        .from = t->source.dtype,
+        .data = t->source.data,
+        .rows = t->rows,
+        .row = t->row,
+        .pair_rows = t->source.pair_rows,
+    };
+    const enum tfm_status status = tfm__put_rows(&rows, put_piece, sink, sink->err);
 
-    if (t->dtype != t->source.dtype)
-        status = put_converted(t, sink);
-    else if (t->source.pair_rows == 0)
-        status = put(sink, data, t->bytes);
-    else
-        for (size_t i = 0; i < t->rows && status == TFM_STATUS_OK; i++)
-            status = put(sink, data + tfm__rope_row(t->source.pair_rows, i) * row_bytes, row_bytes);
     return status == TFM_STATUS_OK ? put(sink, zeros, padding(t->bytes)) : status;
 }
 
@@ -386,7 +381,7 @@ static enum tfm_status make_head(const struct tfm_gguf_writer *w, struct tfm__by
                : TFM_STATUS_OK;
 }
 
-static enum tfm_status put_file(const struct tfm_gguf_writer *w, const struct sink *sink)
+static enum tfm_status put_file(const struct tfm_gguf_writer *w, struct sink *sink)
 {
     struct tfm__bytes head = {NULL, 0, 0, 0};
     enum tfm_status status = make_head(w, &head, sink->err);

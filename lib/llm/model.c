@@ -2,6 +2,8 @@
  * A model file as one object: mapping, configuration, tokenizer, weights. */
 #include <stdlib.h>
 
+#include "lib/llm/folder.h"
+#include "lib/llm/gguf_internal.h"
 #include "lib/llm/model_internal.h"
 
 static void close_file(void *context)
@@ -22,7 +24,8 @@ enum tfm_status tfm_model_open(const char *path, struct tfm_model **model, struc
     pthread_mutex_init(&m->loading, NULL);
     status = tfm_weights_create(&m->weights, err);
     if (status == TFM_STATUS_OK)
-        status = tfm_gguf_open(path, &m->gguf, err);
+        status = tfm__folder_is(path) ? tfm__folder_open(path, 1, &m->gguf, err)
+                                      : tfm_gguf_open(path, &m->gguf, err);
     if (status == TFM_STATUS_OK) {
         tfm_weights_on_destroy(m->weights, close_file, m->gguf);
         status = tfm__model_config_read(m, err);

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "lib/core/checked.h"
+#include "lib/llm/folder.h"
+#include "lib/llm/gguf_internal.h"
 #include "lib/llm/model_internal.h"
 
 /* A device has made its own copy: the pages of the mapping can go. */
@@ -40,9 +42,12 @@ static enum tfm_status check(struct tfm_model *model, const char *name,
                              struct tfm_error *err)
 {
     const char *path = tfm_gguf_path(model->gguf);
-    char want[64], got[64];
+    char want[64], got[64], theirs[128];
 
     shape_text(want, sizeof want, rank, shape);
+    /* the name that the user finds in the file */
+    if (model->gguf->folder && tfm__folder_name_out(name, theirs) == 0)
+        name = theirs;
     if (!tensor)
         return tfm_error_set(err, TFM_STATUS_FORMAT, "%s: tensor \"%s\" %s is missing", path, name,
                              want);
@@ -65,6 +70,13 @@ static enum tfm_status check(struct tfm_model *model, const char *name,
 static enum tfm_status borrow(struct tfm_model *model, const struct tfm_gguf_tensor *tensor,
                               const char *ours, struct tfm_error *err)
 {
+    const struct tfm_dtype_info *info = tfm_dtype_info(tensor->dtype);
+
+    /* devices read plain types in place; a safetensors file, and a GGUF file that asks for it, may hold them at any
+     * byte */
+    if (info->block == 1 && (uintptr_t)tensor->data % info->bytes != 0)
+        return tfm_weights_set(model->weights, ours, tensor->dtype, tensor->rank, tensor->shape,
+                               tensor->data, tensor->bytes, err);
     model->total += tensor->bytes;
     return tfm_weights_borrow(model->weights, ours, tensor->dtype, tensor->rank, tensor->shape,
                               tensor->data, tensor->bytes, on_taken, model, err);
@@ -143,11 +155,11 @@ static enum tfm_status add_layer(struct tfm_model *model, int64_t index, struct 
     struct tfm_nn_decoder_layer *layer = &model->layers[index];
     enum tfm_status status = TFM_STATUS_OK;
 
-#define TFM_LLAMA_NORM(file, ours) \
-    if (status == TFM_STATUS_OK)   \
+#define TFM_LLAMA_NORM(file, theirs, ours) \
+    if (status == TFM_STATUS_OK)           \
         status = add_norm(model, index, file, ours, err);
-#define TFM_LLAMA_LINEAR(file, ours, field, out, in, bias) \
-    if (status == TFM_STATUS_OK)                           \
+#define TFM_LLAMA_LINEAR(file, theirs, ours, field, out, in, bias) \
+    if (status == TFM_STATUS_OK)                                   \
         status = add_linear(model, index, file, ours, out, in, &layer->field, bias, err);
 #include "lib/llm/llama.def"
 #undef TFM_LLAMA_NORM
@@ -197,12 +209,12 @@ static enum tfm_status refuse_unread(const struct tfm_model *model, struct tfm_e
 {
     for (size_t i = 0; i < tfm_gguf_tensor_count(model->gguf); i++) {
         const struct tfm_gguf_tensor *tensor = tfm_gguf_tensor(model->gguf, i);
+        const char *name = model->gguf->folder ? model->gguf->labels[i] : tensor->name.data;
+        const size_t size = model->gguf->folder ? strlen(name) : tensor->name.size;
         if (!model->used[i] && tensor->bytes > 0)
             return tfm_error_set(err, TFM_STATUS_UNSUPPORTED,
                                  "%s: tensor \"%.*s\" has no place in the llama architecture",
-                                 tfm_gguf_path(model->gguf),
-                                 (int)(tensor->name.size < 64 ? tensor->name.size : 64),
-                                 tensor->name.data);
+                                 tfm_gguf_path(model->gguf), (int)(size < 64 ? size : 64), name);
     }
     return TFM_STATUS_OK;
 }

@@ -11,8 +11,8 @@
 #include <tfm/safetensors.h>
 
 #include "lib/core/checked.h"
+#include "lib/core/map.h"
 #include "lib/llm/gguf_internal.h"
-#include "lib/llm/map.h"
 #include "lib/llm/text.h"
 
 enum { LENGTH_BYTES = 8, HEADER_MAX_BYTES = 100000000 };

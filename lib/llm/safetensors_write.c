@@ -8,7 +8,7 @@
 
 #include "lib/core/checked.h"
 #include "lib/core/save.h"
-#include "lib/llm/rope_rows.h"
+#include "lib/llm/put_rows.h"
 
 static const struct {
     const char *name;
@@ -26,7 +26,7 @@ static const struct {
 struct entry {
     const struct tfm_safetensors_source *source;
     const char *type;
-    size_t width, bytes, rows;
+    size_t width, bytes, rows, row;
 };
 
 static int order(const void *a, const void *b)
@@ -40,6 +40,7 @@ static int order(const void *a, const void *b)
 static enum tfm_status check(struct entry *entry, struct tfm_error *err)
 {
     const struct tfm_safetensors_source *s = entry->source;
+    const struct tfm_dtype_info *from = tfm_dtype_info(s->from);
     const int64_t heads = s->pair_rows < 0 ? -s->pair_rows : s->pair_rows;
 
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
@@ -60,8 +61,14 @@ static enum tfm_status check(struct entry *entry, struct tfm_error *err)
             entry->bytes > INT64_MAX)
             return tfm_error_set(err, TFM_STATUS_SHAPE, "tensor \"%.80s\": extent %d is %lld",
                                  s->name, i, (long long)s->shape[i]);
-    entry->rows = s->rank == 2 ? (size_t)s->shape[0] : 1;
-    if (heads != 0 && (s->rank != 2 || heads % 2 != 0 || s->shape[0] % heads != 0))
+    entry->rows = s->rank == 2 || (s->rank == 1 && heads != 0) ? (size_t)s->shape[0] : 1;
+    entry->row = entry->rows ? entry->bytes / entry->width / entry->rows : 0;
+    if (s->from != s->dtype &&
+        (!from || from->dtype_class == TFM_DTYPE_INT || s->dtype == TFM_DTYPE_I32 ||
+         s->dtype == TFM_DTYPE_F64 || entry->row % from->block != 0))
+        return tfm_error_set(err, TFM_STATUS_DTYPE, "tensor \"%.80s\": %s cannot be made of %s",
+                             s->name, tfm_dtype_name(s->dtype), tfm_dtype_name(s->from));
+    if (heads != 0 && (s->rank < 1 || s->rank > 2 || heads % 2 != 0 || s->shape[0] % heads != 0))
         return tfm_error_set(err, TFM_STATUS_SHAPE, "tensor \"%.80s\": no heads of %lld rows",
                              s->name, (long long)heads);
     return TFM_STATUS_OK;
@@ -103,19 +110,33 @@ static char *make_header(const struct entry *entries, size_t n, size_t *size)
     return grown;
 }
 
+struct sink {
+    struct tfm__save *save;
+    struct tfm_error *err;
+};
+
+static enum tfm_status put_piece(void *context, const void *data, size_t size)
+{
+    const struct sink *sink = context;
+    return tfm__save_put(sink->save, data, size, sink->err);
+}
+
 static enum tfm_status put_data(struct tfm__save *save, const struct entry *entry,
                                 struct tfm_error *err)
 {
-    const unsigned char *data = entry->source->data;
-    enum tfm_status status = TFM_STATUS_OK;
+    const struct tfm__put_rows rows = {
+        .name = entry->source->name,
+        .to = entry->source->dtype,
+        .from = entry->source->from,
+        .data = entry->source->data,
+        .rows = entry->rows,
+        .row = entry->row,
+        .pair_rows = entry->source->pair_rows,
+    };
 
-    if (entry->source->pair_rows == 0)
-        return tfm__save_put(save, data, entry->bytes, err);
-    const size_t row = entry->bytes / entry->rows;
-    for (size_t i = 0; i < entry->rows && status == TFM_STATUS_OK; i++)
-        status =
-            tfm__save_put(save, data + tfm__rope_row(entry->source->pair_rows, i) * row, row, err);
-    return status;
+    if (entry->bytes == 0)
+        return TFM_STATUS_OK;
+    return tfm__put_rows(&rows, put_piece, &(struct sink){save, err}, err);
 }
 
 static enum tfm_status write_file(const char *path, const struct entry *entries, size_t n,

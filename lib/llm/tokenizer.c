@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/llm/folder.h"
 #include "lib/llm/text.h"
 #include "lib/llm/tokenizer_internal.h"
 
@@ -152,7 +153,8 @@ enum tfm_status tfm_tokenizer_open(const char *path, struct tfm_tokenizer **toke
                                    struct tfm_error *err)
 {
     struct tfm_gguf *gguf = NULL;
-    enum tfm_status status = tfm_gguf_open(path, &gguf, err);
+    enum tfm_status status = tfm__folder_is(path) ? tfm__folder_open(path, 0, &gguf, err)
+                                                  : tfm_gguf_open(path, &gguf, err);
 
     if (status == TFM_STATUS_OK)
         status = tfm_tokenizer_create(gguf, tokenizer, err);
@@ -214,4 +216,43 @@ enum tfm_status tfm_tokenizer_piece(const struct tfm_tokenizer *tokenizer, int32
                              tokenizer->vocabulary.n);
     *piece = tokenizer->vocabulary.pieces[id];
     return TFM_STATUS_OK;
+}
+
+static uint64_t fnv(uint64_t sum, const void *data, size_t size)
+{
+    const unsigned char *p = data;
+
+    for (size_t i = 0; i < size; i++)
+        sum = (sum ^ p[i]) * UINT64_C(0x100000001b3);
+    return sum;
+}
+
+/* Numbers byte by byte, so that the machine does not matter. */
+static uint64_t fnv_number(uint64_t sum, uint64_t value)
+{
+    for (int i = 0; i < 8; i++) {
+        const unsigned char byte = (unsigned char)(value >> (8 * i));
+        sum = fnv(sum, &byte, 1);
+    }
+    return sum;
+}
+
+uint64_t tfm_tokenizer_checksum(const struct tfm_tokenizer *tokenizer)
+{
+    const uint64_t begin = UINT64_C(0xcbf29ce484222325);
+    const struct tfm__vocabulary *v = &tokenizer->vocabulary;
+    uint64_t sum = begin, merges = 0;
+
+    sum = fnv(sum, tokenizer->splitter->name, strlen(tokenizer->splitter->name) + 1);
+    for (size_t i = 0; i < v->n; i++) {
+        sum = fnv_number(sum, v->kinds[i]);
+        sum = fnv_number(sum, v->pieces[i].size);
+        sum = fnv(sum, v->pieces[i].data, v->pieces[i].size);
+    }
+    /* each merge has its rank in it: the order in the table does not matter */
+    for (size_t i = 0; i <= tokenizer->bpe.mask; i++)
+        if (tokenizer->bpe.slots[i].pair != UINT64_MAX)
+            merges += fnv_number(fnv_number(begin, tokenizer->bpe.slots[i].pair),
+                                 tokenizer->bpe.slots[i].result);
+    return fnv_number(sum, merges);
 }

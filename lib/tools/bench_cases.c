@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The units and shapes of `tfm bench-ops`. A unit is made of what its op needs and returns a tensor like x, the
- * next unit's x, so that each node waits for the one before it; embedding, take_rows and linear_grad_w, which cannot be
- * chained, stand beside each other. Weights and caches are each unit's own: one that fits a cache of the
+ * next unit's x, so that each node waits for the one before it; embedding, take_rows, linear_grad_w and cross_entropy, which
+ * cannot be chained, stand beside each other. Weights and caches are each unit's own: one that fits a cache of the
  * processor would be read from there by every unit but the first. */
 #include "lib/tools/bench_cases.h"
 
@@ -98,6 +98,27 @@ static struct tfm_tensor *unit_embedding_grad(struct scene *s, struct tfm_tensor
 static struct tfm_tensor *unit_take_rows_grad(struct scene *s, struct tfm_tensor *x)
 {
     return tfm_op_take_rows_grad(s->graph, tfm_op_take_rows(s->graph, x));
+}
+
+/* weight [d2, d1], trainable; the targets are the ids */
+static struct tfm_tensor *unit_cross_entropy(struct scene *s, struct tfm_tensor *x)
+{
+    struct tfm_tensor *classes = weight(s, "classes", s->c->weight, s->c->d2, s->c->d1);
+
+    return tfm_op_cross_entropy(s->graph, x, tfm_graph_train(s->graph, classes), s->ids, NULL)
+               ? x
+               : NULL;
+}
+
+static struct tfm_tensor *unit_cross_entropy_grad(struct scene *s, struct tfm_tensor *x)
+{
+    struct tfm_tensor *classes = weight(s, "classes", s->c->weight, s->c->d2, s->c->d1);
+    char name[32];
+
+    snprintf(name, sizeof name, "grad.%u", s->unit);
+    return tfm_op_cross_entropy_grad(
+        s->graph, x, tfm_graph_train(s->graph, classes), s->ids, s->side, s->side,
+        tfm_graph_state(s->graph, name, TFM_DTYPE_F32, 2, (int64_t[]){s->c->d2, s->c->d1}));
 }
 
 static struct tfm_tensor *unit_add(struct scene *s, struct tfm_tensor *x)
@@ -257,6 +278,11 @@ static struct traits traits_of(enum tfm_op op)
     return (struct traits){op, 1, 0, 0};
 }
 
+static int is_classifier(enum tfm_op op)
+{
+    return op == TFM_OP_CROSS_ENTROPY || op == TFM_OP_CROSS_ENTROPY_GRAD;
+}
+
 static int is_linear(enum tfm_op op)
 {
     return op == TFM_OP_LINEAR || op == TFM_OP_LINEAR_GRAD_X || op == TFM_OP_LINEAR_GRAD_W;
@@ -299,6 +325,9 @@ void tfm__bench_describe(const struct tfm__bench_case *c, struct tfm__bench_text
     if (is_linear(c->op))
         snprintf(text->shape, sizeof text->shape, "[%u, %lld] to %lld and back", c->rows,
                  (long long)c->d1, (long long)c->d2);
+    else if (is_classifier(c->op))
+        snprintf(text->shape, sizeof text->shape, "[%u, %lld], %lld classes", c->rows,
+                 (long long)c->d1, (long long)c->d2);
     else if (c->op == TFM_OP_GQA_ATTENTION)
         snprintf(text->shape, sizeof text->shape,
                  "[%u, %lld, %lld], %lld kv heads, %d cells before", c->rows, (long long)c->d1,
@@ -340,6 +369,8 @@ static void fill_graph(struct scene *s, unsigned units)
                                     (int64_t[]){0, c->d2, c->d3});
     if (c->op == TFM_OP_LINEAR_GRAD_W)
         s->side = head(s, "side", c->d2);
+    if (c->op == TFM_OP_CROSS_ENTROPY_GRAD) /* lse and dloss */
+        s->side = tfm_graph_reshape(s->graph, head(s, "side", 1), 1, (int64_t[]){0});
     for (s->unit = 0; x && s->unit < units; s->unit++)
         x = units_of[c->op](s, x);
     tfm_graph_output(s->graph, x ? tfm_op_take_rows(s->graph, x) : NULL, "y");
@@ -381,6 +412,12 @@ void tfm__bench_measure_of(const struct tfm__bench_case *c, struct tfm__bench_wo
         work->operations = 2 * n * weights;
         work->bytes =
             bytes_of(c->weight, weights) + 2 * bytes_of(c->dtype, n * (double)(c->d1 + c->d2));
+    } else if (is_classifier(c->op)) { /* the gradient: logits again, and two products */
+        const double weights = (double)c->d1 * (double)c->d2;
+        const int grad = c->op == TFM_OP_CROSS_ENTROPY_GRAD;
+        work->operations = (grad ? 6 : 2) * n * weights;
+        work->bytes = bytes_of(c->weight, weights) + bytes_of(c->dtype, elements) +
+                      (grad ? 2 * bytes_of(TFM_DTYPE_F32, weights) : 0);
     } else if (c->op == TFM_OP_EMBEDDING) {
         work->bytes = bytes_of(c->weight, elements) + bytes_of(c->dtype, elements);
     } else if (c->op == TFM_OP_CAST) {

@@ -267,6 +267,34 @@ static void ask_scale_grad(struct tfm_graph *g, enum tfm_dtype dtype)
     tfm_op_scale_grad(g, x_of(g, dtype), y_of(g, dtype), 2, 30);
 }
 
+static struct tfm_tensor *column(struct tfm_graph *g, const char *name, enum tfm_dtype dtype)
+{
+    return in(g, name, dtype, 1, 0, 0, 0);
+}
+
+static void ask_cross_entropy(struct tfm_graph *g, enum tfm_dtype dtype)
+{
+    tfm_op_cross_entropy(g, x_of(g, beside(dtype)), weight(g, "weight", dtype, 2, OUT, WIDTH, 0),
+                         column(g, "targets", TFM_DTYPE_I32), NULL);
+}
+
+static void ask_cross_entropy_trainable(struct tfm_graph *g, enum tfm_dtype dtype)
+{
+    tfm_op_cross_entropy(g, x_of(g, beside(dtype)),
+                         tfm_graph_train(g, weight(g, "weight", dtype, 2, OUT, WIDTH, 0)),
+                         column(g, "targets", TFM_DTYPE_I32), NULL);
+}
+
+static void ask_cross_entropy_grad(struct tfm_graph *g, enum tfm_dtype dtype)
+{
+    const enum tfm_dtype x = beside(dtype);
+
+    tfm_op_cross_entropy_grad(
+        g, x_of(g, x), tfm_graph_train(g, weight(g, "weight", dtype, 2, OUT, WIDTH, 0)),
+        column(g, "targets", TFM_DTYPE_I32), column(g, "lse", x), column(g, "dloss", x),
+        tfm_graph_state(g, "dweight", x, 2, (int64_t[]){OUT, WIDTH}));
+}
+
 /* ---- the table ---- */
 
 static const struct {
@@ -313,6 +341,9 @@ static const struct {
     {TFM_OP_GELU_GRAD, "tanh", "x, dy", ask_gelu_grad_tanh},
     {TFM_OP_SIGMOID_GRAD, "", "x, dy", ask_sigmoid_grad},
     {TFM_OP_SCALE_GRAD, "", "x, dy", ask_scale_grad},
+    {TFM_OP_CROSS_ENTROPY, "", "weight", ask_cross_entropy},
+    {TFM_OP_CROSS_ENTROPY, "trainable weight", "weight", ask_cross_entropy_trainable},
+    {TFM_OP_CROSS_ENTROPY_GRAD, "trainable weight", "weight", ask_cross_entropy_grad},
 };
 
 /* An op without a row would be missing in the documentation. */

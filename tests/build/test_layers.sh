@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The rooms include downwards only: tools -> llm -> nn -> ops -> core -> tfm/backend.h <- backends
+# The rooms include downwards only: tools -> llm -> {nn, train} -> ops -> core -> tfm/backend.h <- backends
 # (docs/design.md, section 2). Catches a call around the layers, and an OpenCL or text library that
 # reaches into a room that must do without.
 set -u
@@ -11,18 +11,19 @@ trap 'rm -rf "$work"' EXIT
 # What a room may include, beside the headers of the C library: extended regular expressions.
 core_api='tfm/(attrs\.def|backend\.h|device\.h|doctor\.h|dtype\.h|dtypes\.def|grad\.h|graph\.h|op\.h|ops\.def|plan\.h|status\.def|status\.h|tune\.h|uses\.def|weights\.h)'
 nn_api='tfm/(batch|cache|init|nn|positions)\.h|tfm/nn_kinds\.def'
+train_api='tfm/dataset\.h'
 plugin_api='tfm/(attrs\.def|backend\.h|doctor\.h|dtype\.h|dtypes\.def|op\.h|ops\.def|status\.def|status\.h|tune\.h)'
-checked='lib/core/(checked|save)\.h'
+checked='lib/core/(checked|map|save)\.h'
 allowed() {
     case $1 in
-        lib/include/tfm/bpe_train.h | lib/include/tfm/gguf_write.h | \
+        lib/include/tfm/bpe_train.h | lib/include/tfm/convert.h | lib/include/tfm/gguf_write.h | \
             lib/include/tfm/gguf.h | lib/include/tfm/llm.h | lib/include/tfm/model.h | \
             lib/include/tfm/safetensors.h | lib/include/tfm/sampler.h | \
             lib/include/tfm/session.h | lib/include/tfm/tokenizer.h)
             echo 'tfm/.*' ;;
         lib/include/tfm/tfm.h | lib/include/tfm/cache.h | lib/include/tfm/nn.h | \
             lib/include/tfm/positions.h)
-            echo "$core_api|$nn_api" ;;
+            echo "$core_api|$nn_api|$train_api" ;;
         lib/include/tfm/opencl.h) echo 'CL/cl\.h|tfm/(device|plan)\.h' ;;
         lib/include/tfm/backend.h) echo 'tfm/(attrs\.def|dtype\.h|dtypes\.def|op\.h|ops\.def|status\.def|status\.h)' ;;
         lib/include/tfm/*) echo "$core_api" ;;
@@ -30,6 +31,7 @@ allowed() {
         lib/core/*) echo "$core_api|lib/core/.*" ;;
         lib/ops/*) echo "$core_api|lib/ops/.*|lib/core/(rule|checked)\.h" ;;
         lib/nn/*) echo "$core_api|$nn_api|lib/nn/.*|lib/core/(alloc|checked)\.h" ;;
+        lib/train/*) echo "$core_api|$nn_api|$train_api|lib/train/.*|$checked" ;;
         lib/llm/*) echo "tfm/.*|lib/llm/.*|$checked|jansson\.h|utf8proc\.h" ;;
         lib/probe/*) echo "$core_api|lib/core/.*|lib/probe/.*" ;;
         lib/check/*) echo "$core_api|lib/check/.*|$checked" ;;
@@ -82,6 +84,9 @@ lib/core/x.c "lib/ops/refuse.h"
 lib/ops/x.c <tfm/nn.h>
 lib/ops/x.c "lib/core/registry.h"
 lib/nn/x.c <tfm/model.h>
+lib/nn/x.c <tfm/dataset.h>
+lib/train/x.c <tfm/tokenizer.h>
+lib/train/x.c "lib/core/registry.h"
 lib/llm/x.c "lib/core/alloc.h"
 lib/core/x.c <jansson.h>
 lib/check/x.c "lib/core/registry.h"

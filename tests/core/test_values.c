@@ -16,20 +16,23 @@ static const struct {
     const char *what;
     enum tfm_dtype dtype;
     int64_t limit;
-    int32_t is_position, value;
+    int32_t is_position, may_be_none, value;
     enum tfm_status status;
 } table[] = {
-    {"first", TFM_DTYPE_I32, 8, 0, 0, TFM_STATUS_OK},
-    {"last", TFM_DTYPE_I32, 8, 0, 7, TFM_STATUS_OK},
-    {"id at the end", TFM_DTYPE_I32, 8, 0, 8, TFM_STATUS_OUT_OF_RANGE},
-    {"largest id", TFM_DTYPE_I32, 8, 0, INT32_MAX, TFM_STATUS_OUT_OF_RANGE},
-    {"negative id", TFM_DTYPE_I32, 8, 0, -1, TFM_STATUS_OUT_OF_RANGE},
-    {"last position", TFM_DTYPE_I32, 8, 1, 7, TFM_STATUS_OK},
-    {"position at the end", TFM_DTYPE_I32, 8, 1, 8, TFM_STATUS_CONTEXT_FULL},
-    {"largest position", TFM_DTYPE_I32, 8, 1, INT32_MAX, TFM_STATUS_CONTEXT_FULL},
-    {"negative position", TFM_DTYPE_I32, 8, 1, INT32_MIN, TFM_STATUS_OUT_OF_RANGE},
-    {"no table", TFM_DTYPE_I32, 0, 0, -5, TFM_STATUS_OK},
-    {"no index", TFM_DTYPE_F32, 8, 0, -5, TFM_STATUS_OK},
+    {"first", TFM_DTYPE_I32, 8, 0, 0, 0, TFM_STATUS_OK},
+    {"last", TFM_DTYPE_I32, 8, 0, 0, 7, TFM_STATUS_OK},
+    {"id at the end", TFM_DTYPE_I32, 8, 0, 0, 8, TFM_STATUS_OUT_OF_RANGE},
+    {"largest id", TFM_DTYPE_I32, 8, 0, 0, INT32_MAX, TFM_STATUS_OUT_OF_RANGE},
+    {"negative id", TFM_DTYPE_I32, 8, 0, 0, -1, TFM_STATUS_OUT_OF_RANGE},
+    {"last position", TFM_DTYPE_I32, 8, 1, 0, 7, TFM_STATUS_OK},
+    {"position at the end", TFM_DTYPE_I32, 8, 1, 0, 8, TFM_STATUS_CONTEXT_FULL},
+    {"largest position", TFM_DTYPE_I32, 8, 1, 0, INT32_MAX, TFM_STATUS_CONTEXT_FULL},
+    {"negative position", TFM_DTYPE_I32, 8, 1, 0, INT32_MIN, TFM_STATUS_OUT_OF_RANGE},
+    {"none", TFM_DTYPE_I32, 8, 0, 1, -1, TFM_STATUS_OK},
+    {"less than none", TFM_DTYPE_I32, 8, 0, 1, -2, TFM_STATUS_OUT_OF_RANGE},
+    {"target at the end", TFM_DTYPE_I32, 8, 0, 1, 8, TFM_STATUS_OUT_OF_RANGE},
+    {"no table", TFM_DTYPE_I32, 0, 0, 0, -5, TFM_STATUS_OK},
+    {"no index", TFM_DTYPE_F32, 8, 0, 0, -5, TFM_STATUS_OK},
 };
 
 START_TEST(values)
@@ -37,6 +40,7 @@ START_TEST(values)
     const struct tfm_tensor tensor = {.dtype = table[_i].dtype,
                                       .limit = table[_i].limit,
                                       .is_position = table[_i].is_position,
+                                      .may_be_none = table[_i].may_be_none,
                                       .name = "here"};
     const int32_t numbers[] = {0, 1, table[_i].value};
     unsigned char bytes[sizeof numbers + 1]; /* unaligned, as in a file */
@@ -226,6 +230,32 @@ START_TEST(indices_in_buffers)
 }
 END_TEST
 
+/* Targets of a loss: -1 is none and passes, what is no class does not. */
+START_TEST(targets)
+{
+    static const int32_t bad[] = {-2, 3, INT32_MIN};
+    static const int64_t x_shape[] = {0, 2}, shape[] = {3, 2};
+    static const float numbers[ROWS * 2];
+    int32_t which[ROWS] = {0, -1, 2, -1, 1};
+    float loss[ROWS];
+
+    struct tfm_tensor *x = tfm_graph_input(graph, "x", TFM_DTYPE_F32, 2, x_shape);
+    struct tfm_tensor *w = tfm_graph_parameter(graph, "w", TFM_DTYPE_F32, 2, shape);
+    struct tfm_tensor *t = tfm_graph_input(graph, "targets", TFM_DTYPE_I32, 1, x_shape);
+    tfm_graph_output(graph, tfm_op_cross_entropy(graph, x, w, t, NULL), "loss");
+    set("w", TFM_DTYPE_F32, 2, shape, numbers, 6 * sizeof *numbers);
+    open_exec();
+    bind("x", (void *)numbers, sizeof numbers);
+    bind("targets", which, sizeof which);
+    bind("loss", loss, sizeof loss);
+    ck_assert_msg(run(5) == TFM_STATUS_OK, "%s", err.text);
+    ck_assert(loss[1] == 0 && loss[3] == 0 && loss[0] > 1.09F && loss[0] < 1.1F);
+    which[4] = bad[_i];
+    ck_assert_int_eq(run(5), TFM_STATUS_OUT_OF_RANGE);
+    ck_assert_msg(strstr(err.text, "[-1, 3)") != NULL, "%s", err.text);
+}
+END_TEST
+
 /* An attention without caches: every row belongs to a sequence, and no sequence has a past. */
 START_TEST(nothing_kept)
 {
@@ -267,5 +297,6 @@ int main(void)
     tcase_add_test(tcase, rotary_positions);
     tcase_add_loop_test(tcase, indices_in_buffers, 0, 6);
     tcase_add_loop_test(tcase, nothing_kept, 0, 5);
+    tcase_add_loop_test(tcase, targets, 0, 3);
     return tests_run(suite);
 }

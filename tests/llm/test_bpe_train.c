@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <check.h>
 #include <jansson.h>
@@ -300,6 +301,67 @@ START_TEST(like_tokenizers)
 }
 END_TEST
 
+/* A text as a token file, with what begins and ends it.
+ * Catches: a text without its ends, a control token that a text brings in, two tokenizers with one checksum. */
+START_TEST(token_files)
+{
+    static const char text[] = "ab ab<|e|>";
+    const char *names[3][2] = {{"<|b|>", "<|e|>"}, {"<|e|>", "<|e|>"}, {NULL, NULL}};
+    static const int32_t ends[3][2] = {{0, 1}, {-1, 0}, {-1, -1}};
+    char path[] = "/tmp/tfm-tokens-XXXXXX";
+    uint64_t checksums[3];
+    struct tfm_error err = {0};
+
+    close(mkstemp(path));
+    for (int i = 0; i < 3; i++) {
+        const struct tfm_bpe_options options = {
+            .vocab = 260, .bos = names[i][0], .eos = names[i][1]};
+        struct tfm_bpe_trainer *trainer = train(&options, "ab ab ab abab xyz xyz xyz", 25);
+        void *memory;
+        struct tfm_gguf *gguf = to_gguf(trainer, &memory);
+        struct tfm_tokenizer *tokenizer = NULL;
+        struct tfm_dataset_writer *writer = NULL;
+        struct tfm_dataset *dataset = NULL;
+        int32_t *ids, got[64];
+        size_t n;
+
+        ck_assert_int_eq(tfm_tokenizer_create(gguf, &tokenizer, &err), TFM_STATUS_OK);
+        checksums[i] = tfm_tokenizer_checksum(tokenizer);
+        ck_assert_int_eq(tfm_dataset_writer_create(path, 260, checksums[i], &writer, &err),
+                         TFM_STATUS_OK);
+        ck_assert_int_eq(tfm_tokenizer_add_text(tokenizer, writer, text, strlen(text), &err),
+                         TFM_STATUS_OK);
+        ck_assert_int_eq(tfm_tokenizer_add_text(tokenizer, writer, "\xff", 1, &err),
+                         TFM_STATUS_FORMAT);
+        ck_assert_int_eq(tfm_dataset_writer_finish(writer, &err), TFM_STATUS_OK);
+        tfm_dataset_writer_destroy(writer);
+        ck_assert_int_eq(tfm_dataset_open(path, &dataset, &err), TFM_STATUS_OK);
+        ck_assert_int_eq(tfm_dataset_expect(dataset, 260, checksums[i], &err), TFM_STATUS_OK);
+        ck_assert_int_eq(tfm_tokenizer_encode(tokenizer, text, strlen(text), 0, &ids, &n, &err),
+                         TFM_STATUS_OK);
+        const size_t front = ends[i][0] >= 0, back = ends[i][1] >= 0;
+        ck_assert_uint_eq(tfm_dataset_count(dataset), front + n + back);
+        ck_assert_int_eq(tfm_dataset_read(dataset, 0, front + n + back, got, &err), TFM_STATUS_OK);
+        ck_assert_mem_eq(got + front, ids, n * sizeof *ids);
+        if (front)
+            ck_assert_int_eq(got[0], ends[i][0]);
+        if (back)
+            ck_assert_int_eq(got[front + n], ends[i][1]);
+        for (size_t k = 0; k < n; k++)
+            ck_assert_int_eq(tfm_tokenizer_is_control(tokenizer, ids[k]), 0);
+        free(ids);
+        tfm_dataset_close(dataset);
+        tfm_tokenizer_destroy(tokenizer);
+        tfm_gguf_close(gguf);
+        free(memory);
+        tfm_bpe_trainer_destroy(trainer);
+    }
+    unlink(path);
+    ck_assert(checksums[0] != checksums[1] && checksums[1] != checksums[2] &&
+              checksums[0] != checksums[2]);
+}
+END_TEST
+
 /* Catches: a result that depends on the order of the text or on how it came in. */
 START_TEST(order_of_the_text)
 {
@@ -441,6 +503,7 @@ int main(void)
     tcase_add_loop_test(tcase, like_the_plain_algorithm, 0, 40);
     tcase_add_test(tcase, like_tokenizers);
     tcase_add_test(tcase, order_of_the_text);
+    tcase_add_test(tcase, token_files);
     tcase_add_test(tcase, one_long_word);
     tcase_add_loop_test(tcase, options_that_are_refused, 0,
                         (int)(sizeof bad_options / sizeof *bad_options));

@@ -250,26 +250,27 @@ static const uint16_t halves[3] = {0x3c00, 0x4000, 0x4200}; /* 1, 2, 3 */
 START_TEST(what_is_written)
 {
     const struct tfm_safetensors_source sources[] = {
-        {"z", TFM_DTYPE_F16, 1, shapes[0], halves, 0},
-        {"b", TFM_DTYPE_F32, 2, shapes[1], floats, 0},
-        {"a \"quoted\" \xc3\xa9", TFM_DTYPE_F32, 2, shapes[1], floats, -4},
+        {"z", TFM_DTYPE_F16, 1, shapes[0], TFM_DTYPE_F16, halves, 0},
+        {"y", TFM_DTYPE_F16, 1, shapes[0], TFM_DTYPE_F32, floats + 1, 0}, /* 1, 2, 3 too */
+        {"b", TFM_DTYPE_F32, 2, shapes[1], TFM_DTYPE_F32, floats, 0},
+        {"a \"quoted\" \xc3\xa9", TFM_DTYPE_F32, 2, shapes[1], TFM_DTYPE_F32, floats, -4},
     };
     const float turned[8] = {0, 1, 4, 5, 2, 3, 6, 7};
     struct tfm_safetensors *file = NULL;
     struct tfm_error err = {0};
     struct stat facts;
 
-    ck_assert_msg(tfm_safetensors_save("a.safetensors", sources, 3, &err) == TFM_STATUS_OK, "%s",
+    ck_assert_msg(tfm_safetensors_save("a.safetensors", sources, 4, &err) == TFM_STATUS_OK, "%s",
                   err.text);
     ck_assert_msg(tfm_safetensors_open("a.safetensors", &file, &err) == TFM_STATUS_OK, "%s",
                   err.text);
-    ck_assert_uint_eq(tfm_safetensors_count(file), 3);
+    ck_assert_uint_eq(tfm_safetensors_count(file), 4);
     ck_assert_str_eq(tfm_safetensors_metadata(file, "format"), "pt");
     ck_assert_ptr_null(tfm_safetensors_metadata(file, "other"));
     ck_assert_int_eq(stat("a.safetensors", &facts), 0);
     ck_assert_int_eq(facts.st_size, (int64_t)tfm_safetensors_size(file));
-    const char *names[] = {sources[2].name, "b", "z"};
-    for (size_t i = 0; i < 3; i++) {
+    const char *names[] = {sources[3].name, "b", "y", "z"};
+    for (size_t i = 0; i < 4; i++) {
         const struct tfm_safetensor *tensor = tfm_safetensors_at(file, i);
         ck_assert_str_eq(tensor->name, names[i]);
         ck_assert_uint_eq((uintptr_t)tensor->data % tfm_dtype_info(tensor->dtype)->bytes, 0);
@@ -277,6 +278,7 @@ START_TEST(what_is_written)
     ck_assert_mem_eq(tfm_safetensors_at(file, 0)->data, turned, sizeof turned);
     ck_assert_mem_eq(tfm_safetensors_at(file, 1)->data, floats, sizeof floats);
     ck_assert_mem_eq(tfm_safetensors_at(file, 2)->data, halves, sizeof halves);
+    ck_assert_mem_eq(tfm_safetensors_at(file, 3)->data, halves, sizeof halves);
     ck_assert_int_eq(tfm_safetensors_at(file, 1)->shape[0], 4);
     ck_assert_int_eq(tfm_safetensors_at(file, 1)->shape[1], 2);
     tfm_safetensors_close(file);
@@ -288,22 +290,35 @@ static const struct {
     struct tfm_safetensors_source second;
     enum tfm_status status;
 } bad[] = {
-    {"a.safetensors", {"b", TFM_DTYPE_F32, 2, shapes[1], floats, 0}, TFM_STATUS_INVALID_ARGUMENT},
-    {"a.safetensors", {"", TFM_DTYPE_F32, 2, shapes[1], floats, 0}, TFM_STATUS_INVALID_ARGUMENT},
     {"a.safetensors",
-     {"\xff", TFM_DTYPE_F32, 2, shapes[1], floats, 0},
+     {"b", TFM_DTYPE_F32, 2, shapes[1], TFM_DTYPE_F32, floats, 0},
      TFM_STATUS_INVALID_ARGUMENT},
-    {"a.safetensors", {"q", TFM_DTYPE_Q8_0, 2, shapes[1], floats, 0}, TFM_STATUS_DTYPE},
-    {"a.safetensors", {"q", TFM_DTYPE_F32, 9, shapes[1], floats, 0}, TFM_STATUS_SHAPE},
-    {"a.safetensors", {"q", TFM_DTYPE_F32, 2, shapes[1], floats, 3}, TFM_STATUS_SHAPE},
-    {"/dev/full", {"q", TFM_DTYPE_F32, 2, shapes[1], floats, 0}, TFM_STATUS_IO},
-    {"nowhere/a", {"q", TFM_DTYPE_F32, 2, shapes[1], floats, 0}, TFM_STATUS_IO},
+    {"a.safetensors",
+     {"", TFM_DTYPE_F32, 2, shapes[1], TFM_DTYPE_F32, floats, 0},
+     TFM_STATUS_INVALID_ARGUMENT},
+    {"a.safetensors",
+     {"\xff", TFM_DTYPE_F32, 2, shapes[1], TFM_DTYPE_F32, floats, 0},
+     TFM_STATUS_INVALID_ARGUMENT},
+    {"a.safetensors",
+     {"q", TFM_DTYPE_Q8_0, 2, shapes[1], TFM_DTYPE_Q8_0, floats, 0},
+     TFM_STATUS_DTYPE},
+    {"a.safetensors",
+     {"q", TFM_DTYPE_F32, 9, shapes[1], TFM_DTYPE_F32, floats, 0},
+     TFM_STATUS_SHAPE},
+    {"a.safetensors",
+     {"q", TFM_DTYPE_F32, 2, shapes[1], TFM_DTYPE_F32, floats, 3},
+     TFM_STATUS_SHAPE},
+    {"a.safetensors",
+     {"q", TFM_DTYPE_I32, 2, shapes[1], TFM_DTYPE_F32, floats, 0},
+     TFM_STATUS_DTYPE},
+    {"/dev/full", {"q", TFM_DTYPE_F32, 2, shapes[1], TFM_DTYPE_F32, floats, 0}, TFM_STATUS_IO},
+    {"nowhere/a", {"q", TFM_DTYPE_F32, 2, shapes[1], TFM_DTYPE_F32, floats, 0}, TFM_STATUS_IO},
 };
 
 START_TEST(what_cannot_be_written)
 {
-    const struct tfm_safetensors_source sources[] = {{"b", TFM_DTYPE_F32, 2, shapes[1], floats, 0},
-                                                     bad[_i].second};
+    const struct tfm_safetensors_source sources[] = {
+        {"b", TFM_DTYPE_F32, 2, shapes[1], TFM_DTYPE_F32, floats, 0}, bad[_i].second};
     struct tfm_error err = {0};
 
     ck_assert_msg(tfm_safetensors_save(bad[_i].path, sources, 2, &err) == bad[_i].status, "%s",

@@ -242,6 +242,11 @@ const char *net_backend(void)
     return test_backend;
 }
 
+void net_backend_choose(const char *backend)
+{
+    test_backend = backend;
+}
+
 int net_main(const char *backend, Suite *(*make)(void))
 {
     test_backend = backend;

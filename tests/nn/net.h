@@ -65,6 +65,8 @@ void net_fill(double *values, size_t n, uint64_t seed);
 void net_compare(const double *got, const double *want, size_t n, double tolerance,
                  const char *what);
 
+/* Which one the nets that begin from now on are on. */
+void net_backend_choose(const char *backend);
 /* The backend under test. */
 const char *net_backend(void);
 /* The main of a program with one suite on one backend. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Preloaded before libOpenCL (LD_PRELOAD) by test_crippled.sh and test_shape.sh: devices whose name holds
  * TFM_TEST_CRIPPLED lose what TFM_TEST_LOST says: "compiler" (they say that they have none), "vectors" (they say
- * that theirs hold one float), "build" (every program fails) or "build TEXT" (those whose source holds the text do,
- * so a device opens and fails when a plan is compiled). The backend sees what such a device would show. */
+ * that theirs hold one float), "single" (groups of one work-item are refused), "build" (every
+ * program fails) or "build TEXT" (those whose source holds the text do, so a device opens and fails when a plan is
+ * compiled). The backend sees what such a device would show. */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 
@@ -98,4 +99,33 @@ CL_API_ENTRY cl_int CL_API_CALL clBuildProgram(cl_program program, cl_uint n,
     if (of && (!of[0] || source_holds(program, of + 1)))
         return CL_BUILD_PROGRAM_FAILURE;
     return to.function(program, n, devices, options, notify, data);
+}
+
+typedef cl_int(CL_API_CALL *queue_info)(cl_command_queue, cl_command_queue_info, size_t, void *,
+                                        size_t *);
+typedef cl_int(CL_API_CALL *enqueue_range)(cl_command_queue, cl_kernel, cl_uint, const size_t *,
+                                           const size_t *, const size_t *, cl_uint,
+                                           const cl_event *, cl_event *);
+
+CL_API_ENTRY cl_int CL_API_CALL clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel,
+                                                       cl_uint dimensions, const size_t *offset,
+                                                       const size_t *global, const size_t *local,
+                                                       cl_uint n, const cl_event *wait,
+                                                       cl_event *event)
+{
+    union {
+        void *object;
+        enqueue_range function;
+    } to = {real("clEnqueueNDRangeKernel")};
+    union {
+        void *object;
+        queue_info function;
+    } ask_queue = {real("clGetCommandQueueInfo")};
+    cl_device_id device = NULL;
+
+    if (dimensions == 1 && local && local[0] == 1 &&
+        ask_queue.function(queue, CL_QUEUE_DEVICE, sizeof device, &device, NULL) == CL_SUCCESS &&
+        lost_of(device, "single"))
+        return CL_INVALID_WORK_GROUP_SIZE;
+    return to.function(queue, kernel, dimensions, offset, global, local, n, wait, event);
 }

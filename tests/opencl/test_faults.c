@@ -344,6 +344,45 @@ START_TEST(a_buffer_holds_little)
 }
 END_TEST
 
+/* ---- little local memory ---- */
+
+/* Catches: local memory that is taken for granted in the group shape, a kernel that fails only when it is
+ * launched. What it wants and what there is are told, and what needs none. */
+START_TEST(a_group_shares_little)
+{
+    const struct fault tight = {.info = CL_DEVICE_LOCAL_MEM_SIZE, .value = 1000};
+    struct life l = {0};
+    struct tfm_error err = {0};
+
+    measure();
+    ck_assert_int_eq(setenv("TFM_OPENCL_SHAPE", "group", 1), 0);
+    live_with(&(struct fault){.info = CL_DEVICE_LOCAL_MEM_SIZE, .value = 32 << 10});
+    ck_assert_msg(tfm_model_open(tiny_path, &l.model, &err) == TFM_STATUS_OK, "%s", err.text);
+    layer->arm(&tight);
+    ck_assert_msg(discover(&l, &err) == TFM_STATUS_OK, "%s", err.text);
+    ck_assert_msg(load(&l, &err) == TFM_STATUS_UNSUPPORTED, "%s", err.text);
+    ck_assert_msg(strstr(err.text, "bytes of local memory") && strstr(err.text, "has 1000") &&
+                      strstr(err.text, "TFM_OPENCL_SHAPE=wide"),
+                  "%s", err.text);
+    end(&l);
+    ck_assert_int_eq(objects(), 0);
+}
+END_TEST
+
+/* ---- alignment ---- */
+
+/* Catches: offsets in a buffer that are multiples of less than a device aligns its buffers to. */
+START_TEST(buffers_begin_at_other_places)
+{
+    static const cl_ulong bits[] = {8, 1024, 32768}; /* 1 byte, 128 bytes, 4 KiB */
+
+    measure();
+    for (size_t i = 0; i < sizeof bits / sizeof *bits; i++)
+        live_with(&(struct fault){.info = CL_DEVICE_MEM_BASE_ADDR_ALIGN, .value = bits[i]});
+    ck_assert_int_eq(objects(), 0);
+}
+END_TEST
+
 /* ---- binaries ---- */
 
 /* CLBlast makes the programs of a second context from the binaries of the first. Catches: a driver that
@@ -435,6 +474,8 @@ int main(int argc, char **argv)
     tcase_add_loop_test(tcase, a_device_is_lost, 0, N_LOSSES);
     tcase_add_loop_test(tcase, something_is_not_there, 0, N_LACKS);
     tcase_add_test(tcase, a_buffer_holds_little);
+    tcase_add_test(tcase, a_group_shares_little);
+    tcase_add_test(tcase, buffers_begin_at_other_places);
     tcase_add_test(tcase, a_binary_is_rejected);
     suite_add_tcase(suite, tcase);
     tcase = tcase_create("passing");

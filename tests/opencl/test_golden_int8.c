@@ -30,7 +30,7 @@ static void feed(struct tfm_session *session, const int32_t *ids, size_t n)
     ck_assert_msg(tfm_session_feed(session, ids, n, &err) == TFM_STATUS_OK, "%s", err.text);
 }
 
-static const size_t chunks[] = {512, 64};
+static const size_t chunks[] = {512, 64, 8};
 
 /* Fault: a scale, an offset or a block of some layer is off; errors that grow with the length. */
 START_TEST(long_text)
@@ -131,7 +131,7 @@ int main(void)
         return tests_skip("the model is not here");
     Suite *suite = suite_create("golden, int8");
     TCase *tcase = tests_case(suite, "golden, int8");
-    tcase_add_loop_test(tcase, long_text, 0, 2);
+    tcase_add_loop_test(tcase, long_text, 0, 3);
     tcase_add_test(tcase, sure_tokens_stay);
     return tests_run(suite);
 }

@@ -27,6 +27,19 @@ enum { STALL_BOUNDS = 20 }; /* bounds of a wait that a part stalls */
 
 static char path[128];
 
+static struct tiny_llama tiny_of_phases(void)
+{
+    struct tiny_llama tiny = tiny_llama_default();
+
+    tiny.heads = 6;
+    tiny.kv_heads = 2;
+    tiny.head_dim = 16;
+    tiny.context = 128;
+    tiny.type = TINY_Q4_1;
+    tiny.embedding_type = TINY_Q8_0;
+    return tiny;
+}
+
 /* ---- a session ---- */
 
 struct scene {
@@ -128,8 +141,12 @@ static size_t processors(void)
 
 /* ---- tests ---- */
 
+/* Of loop tests: activations as they are, or of 8 bits. */
+static const char *const acts[] = {"f32", "int8"};
+
 START_TEST(one_launch_and_many_have_the_same_bits)
 {
+    ck_assert_int_eq(setenv("TFM_ACT", acts[_i], 1), 0);
     const uint64_t many = decode_with("off", 1);
     ck_assert_uint_eq(atomic_load(&tfm__cl_persistent_runs), 0);
     const uint64_t one = decode_with("on", 1);
@@ -143,12 +160,39 @@ END_TEST
 START_TEST(rows_together_have_the_bits_of_rows_alone)
 {
     struct scene s;
+
+    ck_assert_int_eq(setenv("TFM_ACT", acts[_i], 1), 0);
     open_scene(&s, "on");
     decode(s.session, 1);
     const uint64_t alone = bits(s.session, 14695981039346656037u);
     for (size_t chunk = 2; chunk <= TFM__CL_FEW_ROWS; chunk++)
         ck_assert_msg(decode(s.session, chunk) == alone, "chunks of %zu rows differ", chunk);
     close_scene(&s);
+}
+END_TEST
+
+/* Fault: linears of one x and several types, where the first needs less of x than the second: q of Q8_0 has
+ * no use for the sums that k and v of Q4_1 add to their products. */
+START_TEST(types_side_by_side)
+{
+    struct tiny_llama tiny = tiny_of_phases();
+    float few[TINY_VOCAB];
+    struct scene s;
+
+    tiny.foreign_tensor = "blk.1.attn_q.weight";
+    tiny.foreign_type = TINY_Q8_0;
+    tiny.foreign_bytes = tiny.heads * tiny.head_dim * tiny.width / 32 * 34;
+    tiny_llama_write(&tiny, path);
+    ck_assert_int_eq(setenv("TFM_ACT", acts[_i], 1), 0);
+    open_scene(&s, "on");
+    decode(s.session, 1);
+    memcpy(few, tfm_session_logits(s.session), sizeof few);
+    decode(s.session, TOKENS); /* too many for phases */
+    for (size_t i = 0; i < TINY_VOCAB; i++)
+        ck_assert_float_eq_tol(few[i], tfm_session_logits(s.session)[i], 1e-3f);
+    close_scene(&s);
+    tiny = tiny_of_phases();
+    tiny_llama_write(&tiny, path);
 }
 END_TEST
 
@@ -352,13 +396,7 @@ int main(void)
     if (!tests_ask(parts_present))
         return tests_skip("the backend cannot be used here");
     const char *tmp = getenv("TMPDIR");
-    struct tiny_llama tiny = tiny_llama_default();
-    tiny.heads = 6;
-    tiny.kv_heads = 2;
-    tiny.head_dim = 16;
-    tiny.context = 128;
-    tiny.type = TINY_Q4_1;
-    tiny.embedding_type = TINY_Q8_0;
+    const struct tiny_llama tiny = tiny_of_phases();
     snprintf(path, sizeof path, "%.80s/tfm-persistent-%ld.gguf", tmp ? tmp : "/tmp",
              (long)getpid());
     tiny_llama_write(&tiny, path);
@@ -367,8 +405,9 @@ int main(void)
     TCase *tests = tcase_create("persistent"), *parts = tcase_create("parts");
     tcase_set_timeout(tests, 120); /* processors are kept busy on purpose */
     tcase_set_timeout(parts, 120);
-    tcase_add_test(tests, one_launch_and_many_have_the_same_bits);
-    tcase_add_test(tests, rows_together_have_the_bits_of_rows_alone);
+    tcase_add_loop_test(tests, one_launch_and_many_have_the_same_bits, 0, 2);
+    tcase_add_loop_test(tests, rows_together_have_the_bits_of_rows_alone, 0, 2);
+    tcase_add_loop_test(tests, types_side_by_side, 0, 2);
     tcase_add_test(tests, one_worker);
     tcase_add_test(tests, one_processor);
     tcase_add_test(tests, two_sessions_in_two_threads);

@@ -67,6 +67,24 @@ bare env TFM_OPENCL_PERSISTENT=on "$tfm" check-backend "$subject" --op relu --no
 test $code -eq 1 && grep -q "TFM_OPENCL_PERSISTENT is 'on', but .* has no vectors of its own" "$out"
 verdict $? 'no vectors: a persistent kernel that is demanded is refused'
 
+# every op has groups of many work-items in the group shape: a device on which one alone is refused
+single() {
+    env LD_PRELOAD="$shim" TFM_TEST_CRIPPLED=- TFM_TEST_LOST=single "$@" >"$out" 2>"$err" </dev/null
+    code=$?
+}
+TFM_OPENCL_SHAPE=wide
+single "$tfm" check-backend "$subject" --op relu --nodes 1 --one-thread --no-times
+test $code -eq 1 && grep -q 'clEnqueueNDRangeKernel.*CL_INVALID_WORK_GROUP_SIZE' "$out"
+verdict $? 'no groups of one: the wide shape fails'
+TFM_OPENCL_SHAPE=group
+single "$tfm" check-backend "$subject" --nodes 1 --one-thread --no-times
+test $code -eq 0 && grep -q ' 0 failed' "$out"
+verdict $? 'no groups of one: every op in the group shape'
+single env TFM_OPENCL_GEMM=clblast "$tfm" check-backend "$subject" --op linear --nodes 1 --one-thread --no-times
+test $code -eq 0 && grep -q ' 0 failed' "$out"
+verdict $? 'no groups of one: what surrounds CLBlast'
+TFM_OPENCL_SHAPE=wide
+
 # buffers of 8 KiB: small weights fit, in several buffers; a large one is refused with both numbers
 TFM_OPENCL_SHAPE=wide
 TFM_OPENCL_MAX_ALLOC=8192

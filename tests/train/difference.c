@@ -126,7 +126,9 @@ static void fill_inputs(struct net *net)
         ck_assert_uint_le(n, MOST);
         if (tensor->dtype == TFM_DTYPE_I32) {
             for (size_t i = 0; i < n; i++) {
-                const int32_t id = (int32_t)((int64_t)(i * 3 % 4) % tensor->limit);
+                int32_t id = (int32_t)((int64_t)(i * 3 % 4) % tensor->limit);
+                if (tensor->may_be_none && i % 4 == 1)
+                    id = -1;
                 net_put_i32(net, tensor->name, i, 1, &id);
             }
             continue;

@@ -10,7 +10,7 @@ enum { DIFFERENCE_ROWS = 5, DIFFERENCE_OUT = 3 };
 
 /* An input [N, d1, d2] F64 (0 ends the shape) whose gradient is compared. */
 struct tfm_tensor *difference_input(struct net *net, const char *name, int64_t d1, int64_t d2);
-/* Indices [N]; they take all values below their limit. */
+/* Indices [N]; they take all values below their limit, and -1 if that is none. */
 struct tfm_tensor *difference_ids(struct net *net, const char *name);
 /* A trainable parameter F64 with values in [-1, 1); d1 0 = rank 1. */
 struct tfm_tensor *difference_parameter(struct net *net, const char *name, int64_t d0, int64_t d1);

@@ -4,6 +4,7 @@
 
 #include "lib/core/op.h"
 #include "tests/train/difference.h"
+#include "tests/train/stacks.h"
 
 /* ---- a graph for each op that has a gradient ---- */
 
@@ -179,6 +180,22 @@ static struct tfm_tensor *case_softcap(struct net *net)
     return tfm_op_softcap(net->graph, difference_input(net, "x", 3, 0), 0.8);
 }
 
+/* Row 1 has no target. */
+static struct tfm_tensor *case_cross_entropy(struct net *net)
+{
+    struct tfm_tensor *x = difference_input(net, "x", 5, 0),
+                      *w = difference_parameter(net, "w", 7, 5);
+    return tfm_op_cross_entropy(net->graph, x, w, difference_ids(net, "targets"), NULL);
+}
+
+/* The targets lie in one half of the classes, of which there are more than a tile has. */
+static struct tfm_tensor *case_many_classes(struct net *net)
+{
+    struct tfm_tensor *x = difference_input(net, "x", 2, 0),
+                      *w = difference_parameter(net, "w", 41, 2);
+    return tfm_op_cross_entropy(net->graph, x, w, difference_ids(net, "targets"), NULL);
+}
+
 static const struct {
     enum tfm_op op;
     const char *name;
@@ -209,6 +226,8 @@ static const struct {
     {TFM_OP_MUL, "square", case_square},
     {TFM_OP_SCALE, "scale", case_scale},
     {TFM_OP_SCALE, "softcap", case_softcap},
+    {TFM_OP_CROSS_ENTROPY, "cross_entropy", case_cross_entropy},
+    {TFM_OP_CROSS_ENTROPY, "cross_entropy of many classes", case_many_classes},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
@@ -288,111 +307,20 @@ END_TEST
 
 /* ---- stacks ---- */
 
-static struct tfm_nn_decoder small(void)
-{
-    return (struct tfm_nn_decoder){
-        .vocab = 7,
-        .width = 6,
-        .layers = 2,
-        .heads = 4,
-        .kv_heads = 2,
-        .head_dim = 2,
-        .ffn_width = 5,
-        .eps = 1e-3,
-        .positions = 8,
-        .relative = {.buckets = 4, .max_distance = 3},
-        .embedding = TFM_DTYPE_F64,
-        .head = TFM_DTYPE_F64,
-        .position_weight = TFM_DTYPE_F64,
-        .each = {TFM_DTYPE_F64, TFM_DTYPE_F64, TFM_DTYPE_F64, TFM_DTYPE_F64, TFM_DTYPE_F64,
-                 TFM_DTYPE_F64, TFM_DTYPE_F64, 0, 0, 0, 0, 0, 0, 0, 0},
-    };
-}
-
-static void with_biases(struct tfm_nn_decoder *c)
-{
-    c->each.q_bias = c->each.k_bias = c->each.v_bias = c->each.o_bias = 1;
-    c->each.gate_bias = c->each.up_bias = c->each.down_bias = 1;
-}
-
-static void llama(struct tfm_nn_decoder *c)
-{
-    c->tied = 1;
-}
-
-static void gpt2(struct tfm_nn_decoder *c)
-{
-    c->kv_heads = c->heads;
-    c->norm = TFM_NN_NORM_LAYER;
-    c->ffn = TFM_NN_FFN_GELU_TANH;
-    c->position = TFM_NN_POSITION_LEARNED;
-    c->tied = 1;
-    with_biases(c);
-}
-
-static void gemma2(struct tfm_nn_decoder *c)
-{
-    c->rope_style = TFM_ROPE_HALVES;
-    c->block = TFM_NN_BLOCK_PRE_POST;
-    c->ffn = TFM_NN_FFN_GEGLU;
-    c->softcap = 2;
-    c->logit_softcap = 3;
-    c->embedding_scale = 2.449489742783178;
-    c->each.window = 2;
-    c->qk_norm = 1;
-}
-
-static void encoder(struct tfm_nn_decoder *c)
-{
-    c->bidirectional = 1;
-    c->block = TFM_NN_BLOCK_POST;
-    c->norm = TFM_NN_NORM_LAYER;
-    c->ffn = TFM_NN_FFN_GELU;
-    c->position = TFM_NN_POSITION_SINUSOIDAL;
-    c->no_final_norm = 1;
-    with_biases(c);
-}
-
-static void t5(struct tfm_nn_decoder *c)
-{
-    c->kv_heads = 1;
-    c->position = TFM_NN_POSITION_RELATIVE;
-    c->ffn = TFM_NN_FFN_RELU;
-    c->scale = 1;
-}
-
-static void glu(struct tfm_nn_decoder *c)
-{
-    c->position = TFM_NN_POSITION_NONE;
-    c->ffn = TFM_NN_FFN_GLU;
-    c->norm = TFM_NN_NORM_NONE;
-}
-
-static void silu(struct tfm_nn_decoder *c)
-{
-    c->ffn = TFM_NN_FFN_SILU;
-}
-
 /* Catches: gradients that are right op by op and wrong together: residuals, views, tied weights, groups of
  * heads, several sequences. */
 START_TEST(stacks)
 {
-    static const struct {
-        const char *name;
-        void (*set)(struct tfm_nn_decoder *config);
-    } rows[] = {{"Llama, tied", llama}, {"GPT-2", gpt2}, {"Gemma 2", gemma2},
-                {"encoder", encoder},   {"T5, MQA", t5}, {"GLU without", glu},
-                {"SiLU", silu}};
-    struct tfm_nn_decoder config = small();
     struct tfm_error err = {0};
+    struct tfm_nn_decoder config;
     struct net net;
+    const char *name = training_stack(_i, TFM_DTYPE_F64, &config);
 
-    rows[_i].set(&config);
     net_begin(&net, DIFFERENCE_ROWS, 2);
     struct tfm_tensor *y = tfm_nn_decoder(net.graph, &config);
     ck_assert_msg(tfm_graph_check(net.graph, &err) == TFM_STATUS_OK, "%s", err.text);
     difference_train_all(&net);
-    check(&net, y, rows[_i].name);
+    check(&net, y, name);
     net_end(&net);
 }
 END_TEST
@@ -404,7 +332,7 @@ static Suite *make(void)
 
     tcase_add_loop_test(tcase, ops, 0, CASES);
     tcase_add_test(tcase, every_op);
-    tcase_add_loop_test(tcase, stacks, 0, 7);
+    tcase_add_loop_test(tcase, stacks, 0, TRAINING_STACKS);
     return suite;
 }
 

@@ -32,7 +32,7 @@ TFM_API void tfm_gguf_writer_texts(struct tfm_gguf_writer *writer, const char *k
 TFM_API void tfm_gguf_writer_ints(struct tfm_gguf_writer *writer, const char *key,
                                   const int32_t *values, size_t count); /* array of I32 */
 /* Every pair of an opened file whose key begins with `prefix`, as it stands there ("tokenizer." copies a
- * tokenizer). */
+ * tokenizer), but general.alignment, file_type and quantization_version, which tell how that file is stored. */
 TFM_API void tfm_gguf_writer_copy(struct tfm_gguf_writer *writer, const struct tfm_gguf *gguf,
                                   const char *prefix);
 

@@ -48,6 +48,13 @@ TFM_API struct tfm_tensor *tfm_op_linear_grad_x(struct tfm_graph *graph, struct 
 TFM_API struct tfm_tensor *tfm_op_linear_grad_w(struct tfm_graph *graph, struct tfm_tensor *x,
                                                 struct tfm_tensor *dy, struct tfm_tensor *dw,
                                                 struct tfm_tensor *db);
+/* dx = dloss (P - onehot(targets)) W with P = exp(x W^T - lse), dW += its other half: x [N, D], weight [V, D],
+ * targets [N], lse [N] as cross_entropy gives it, dloss [N], state dweight [V, D] or NULL -> [N, D]. A row
+ * without target has no part in either. */
+TFM_API struct tfm_tensor *
+tfm_op_cross_entropy_grad(struct tfm_graph *graph, struct tfm_tensor *x, struct tfm_tensor *weight,
+                          struct tfm_tensor *targets, struct tfm_tensor *lse,
+                          struct tfm_tensor *dloss, struct tfm_tensor *dweight);
 
 /* dtable[ids[n]] += dy[n]: ids [N, ...] I32, dy [N, ..., D], state dtable [V, D]. positions 1: as in
  * tfm_op_position_embedding */

@@ -4,6 +4,7 @@
 #define TFM_LLM_H
 
 #include <tfm/bpe_train.h>
+#include <tfm/convert.h>
 #include <tfm/gguf.h>
 #include <tfm/gguf_write.h>
 #include <tfm/model.h>

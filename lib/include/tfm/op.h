@@ -32,6 +32,9 @@
  *   take_rows_grad dy [R, ...] A                                       [N, ...] as dy
  *   relu_grad silu_grad gelu_grad sigmoid_grad scale_grad
  *                  x [N, ...] A, dy like x                             like x
+ *   cross_entropy  x [N, D] F32, weight [V, D] W, targets [N] I32      loss [N], lse [N] as x (F64: all F64)
+ *   cross_entropy_grad  x, weight, targets, lse [N], dloss [N],        [N, D] as x; adds to dweight
+ *                  dweight [V, D]? state as x
  */
 #ifndef TFM_OP_H
 #define TFM_OP_H

@@ -57,12 +57,13 @@ TFM_API void tfm_safetensors_drop(const struct tfm_safetensors *file, const void
 
 /* ---- writing ---- */
 
-/* A tensor to be written: its values lie as in the file, and outlive the call. */
+/* A tensor to be written. The memory outlives the call; it may be unaligned. */
 struct tfm_safetensors_source {
     const char *name;
-    enum tfm_dtype dtype; /* F32, F16, BF16, F64 or I32 */
+    enum tfm_dtype dtype; /* in the file: F32, F16, BF16, F64 or I32 */
     int32_t rank;
     const int64_t *shape;
+    enum tfm_dtype from; /* in memory; any float or block type when dtype is F32, F16 or BF16 */
     const void *data;
     int64_t
         pair_rows; /* as in struct tfm_gguf_source: negative writes halves from adjacent pairs */

@@ -4,6 +4,7 @@
 #ifndef TFM_TOKENIZER_H
 #define TFM_TOKENIZER_H
 
+#include <tfm/dataset.h>
 #include <tfm/gguf.h>
 
 #ifdef __cplusplus
@@ -38,6 +39,16 @@ enum {
                                  (user-defined tokens always do) */
     TFM_TOKENIZE_BOS = 2,     /* puts BOS in front if the file asks for it and it is not there */
 };
+
+/* A number that differs between tokenizers that give other ids: FNV-1a (64 bits) over the pieces and kinds of all tokens, the
+ * merges and the way of cutting words. The same on every machine. */
+TFM_API uint64_t tfm_tokenizer_checksum(const struct tfm_tokenizer *tokenizer);
+
+/* Appends a whole text to a token file: bos if there is one (and it is not eos), the ids, eos if there is one. Control tokens
+ * written out in the text are text. As tfm_tokenizer_encode and tfm_dataset_writer_add. */
+TFM_API enum tfm_status tfm_tokenizer_add_text(const struct tfm_tokenizer *tokenizer,
+                                               struct tfm_dataset_writer *writer, const char *text,
+                                               size_t size, struct tfm_error *err);
 
 /* Encodes `size` bytes of UTF-8 (NUL bytes are bytes like others). *ids is allocated with malloc: free()
  * it. FORMAT: invalid UTF-8 (the text names the byte offset); UNSUPPORTED: a byte for which the vocabulary

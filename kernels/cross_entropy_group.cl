@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT
+ * cross_entropy and its gradient in the group shape; cross_entropy.cl has formulas, shapes and dtypes.
+ *
+ * Work map of partial: a unit is 4 rows times the classes of a chunk, of which each work-item takes every
+ * size-th; what they have is put together through local memory. Slopes: as in matrix_group.cl. */
+#ifndef TFM_MATRIX_GROUP_CL
+#include "matrix_group.cl"
+#endif
+
+/* Logits of one class for rows m to m + last, those past it repeated. */
+static void tfm_cross_entropy_group_logits(__global const float *x, __global const uchar *weight,
+                                           uint type, uint width, uint m, uint last, uint class,
+                                           float *logit)
+{
+    for (uint t = 0; t < TFM_MATRIX_GROUP_ROWS; t++)
+        logit[t] = 0.0f;
+    for (uint k = 0; k < width; k++) {
+        const float w = tfm_load(weight, (ulong) class * width + k, type);
+        for (uint t = 0; t < TFM_MATRIX_GROUP_ROWS; t++)
+            logit[t] = fma(x[(ulong)(m + min(t, last)) * width + k], w, logit[t]);
+    }
+}
+
+__kernel void tfm_run_cross_entropy_group(__global const uchar *x, __global const uchar *weight,
+                                          __global const uchar *targets, __global uchar *partial,
+                                          __global uchar *unused,
+                                          __global const struct tfm_step *steps, uint index,
+                                          __global const int *rows, __local float *cells)
+{
+    __global const struct tfm_step *s = steps + index;
+    const uint group = (uint)get_group_id(0), groups = (uint)get_num_groups(0);
+    const uint size = (uint)get_local_size(0), me = (uint)get_local_id(0), n = tfm_rows(s, rows);
+    const uint bands = (n + TFM_MATRIX_GROUP_ROWS - 1) / TFM_MATRIX_GROUP_ROWS;
+    const uint chunks = (s->out + s->columns - 1) / s->columns;
+    const ulong units = (ulong)bands * chunks, end = tfm_share(units, group + 1, groups);
+    __global const int *target = (__global const int *)(targets + s->at[2]);
+    (void)unused; /* the workspace of the wide shape */
+
+    for (ulong unit = tfm_share(units, group, groups); unit < end; unit++) {
+        const uint m = (uint)(unit % bands) * TFM_MATRIX_GROUP_ROWS, chunk = (uint)(unit / bands);
+        const uint last = min(n - m, TFM_MATRIX_GROUP_ROWS) - 1;
+        const uint stop = min((chunk + 1) * s->columns, s->out);
+        float most[TFM_MATRIX_GROUP_ROWS], mass[TFM_MATRIX_GROUP_ROWS];
+        float picked[TFM_MATRIX_GROUP_ROWS], logit[TFM_MATRIX_GROUP_ROWS];
+        for (uint t = 0; t < TFM_MATRIX_GROUP_ROWS; t++) {
+            most[t] = -FLT_MAX;
+            mass[t] = picked[t] = 0.0f;
+        }
+        for (uint class = chunk * s->columns + me; class < stop; class += size) {
+            tfm_cross_entropy_group_logits((__global const float *)(x + s->at[0]),
+                                           weight + s->at[1], s->type[1], s->width, m, last, class,
+                                           logit);
+            for (uint t = 0; t < TFM_MATRIX_GROUP_ROWS; t++) {
+                const float before = most[t];
+                most[t] = fmax(before, logit[t]);
+                mass[t] = mass[t] * exp(before - most[t]) + exp(logit[t] - most[t]);
+                if (target[m + min(t, last)] == (int)class)
+                    picked[t] = logit[t];
+            }
+        }
+        for (uint t = 0; t <= last; t++) {
+            __global float *to =
+                (__global float *)(partial + s->at[3]) + ((ulong)(m + t) * chunks + chunk) * 4;
+            const float all = tfm_group_max(most[t], cells);
+            const float sum = tfm_group_sum(mass[t] * exp(most[t] - all), cells);
+            const float own = tfm_group_sum(picked[t], cells);
+            if (me == 0) {
+                to[0] = all;
+                to[1] = sum;
+                to[2] = own;
+            }
+        }
+    }
+}
+
+__kernel void
+tfm_run_cross_entropy_slopes_group(__global const uchar *x, __global const uchar *weight,
+                                   __global const uchar *targets, __global const uchar *lse,
+                                   __global const uchar *dloss, __global uchar *g,
+                                   __global uchar *unused, __global const struct tfm_step *steps,
+                                   uint index, __global const int *rows, __local float *cells)
+{
+    __global const struct tfm_step *s = steps + index;
+    const uint group = (uint)get_group_id(0), groups = (uint)get_num_groups(0);
+    const uint size = (uint)get_local_size(0), me = (uint)get_local_id(0), n = tfm_rows(s, rows);
+    const uint bands = (n + TFM_MATRIX_GROUP_ROWS - 1) / TFM_MATRIX_GROUP_ROWS;
+    const uint strips = (s->columns + size - 1) / size;
+    const ulong units = (ulong)bands * strips, end = tfm_share(units, group + 1, groups);
+    (void)unused;
+    (void)cells;
+
+    for (ulong unit = tfm_share(units, group, groups); unit < end; unit++) {
+        const uint m = (uint)(unit % bands) * TFM_MATRIX_GROUP_ROWS;
+        const uint i = (uint)(unit / bands) * size + me, class = s->column + i;
+        const uint last = min(n - m, TFM_MATRIX_GROUP_ROWS) - 1;
+        float logit[TFM_MATRIX_GROUP_ROWS];
+        if (i >= s->columns)
+            continue;
+        tfm_cross_entropy_group_logits((__global const float *)(x + s->at[0]), weight + s->at[1],
+                                       s->type[1], s->width, m, last, class, logit);
+        for (uint t = 0; t <= last; t++) {
+            const int target = ((__global const int *)(targets + s->at[2]))[m + t];
+            const float base = ((__global const float *)(lse + s->at[3]))[m + t];
+            const float slope = ((__global const float *)(dloss + s->at[4]))[m + t];
+            const float p = exp(logit[t] - base) - (target == (int)class ? 1.0f : 0.0f);
+            ((__global float *)(g + s->at[5]))[(ulong)(m + t) * s->columns + i] =
+                target < 0 ? 0.0f : slope * p;
+        }
+    }
+}
+
+__kernel void tfm_run_cross_entropy_grad_w_group(__global const uchar *g, __global const uchar *x,
+                                                 __global uchar *dweight, __global uchar *unused,
+                                                 __global const struct tfm_step *steps, uint index,
+                                                 __global const int *rows, __local float *cells)
+{
+    __global const struct tfm_step *s = steps + index;
+    const struct tfm_matrix_group product = {(__global const float *)(g + s->at[0]),
+                                             x + s->at[1],
+                                             x,
+                                             (__global float *)(dweight + s->at[2]) +
+                                                 (ulong)s->column * s->width,
+                                             1,
+                                             s->columns,
+                                             s->width,
+                                             1,
+                                             TFM_STEP_F32,
+                                             TFM_STEP_NONE,
+                                             s->columns,
+                                             tfm_rows(s, rows),
+                                             s->width};
+    (void)unused;
+    (void)cells;
+
+    tfm_matrix_group(&product, 1);
+}
+
+__kernel void tfm_run_cross_entropy_grad_x_group(__global const uchar *g,
+                                                 __global const uchar *weight, __global uchar *dx,
+                                                 __global uchar *unused,
+                                                 __global const struct tfm_step *steps, uint index,
+                                                 __global const int *rows, __local float *cells)
+{
+    __global const struct tfm_step *s = steps + index;
+    const ulong skip = (ulong)s->column * s->width * (s->type[1] == TFM_STEP_F32 ? 4 : 2);
+    const struct tfm_matrix_group product = {(__global const float *)(g + s->at[0]),
+                                             weight + s->at[1] + skip,
+                                             weight,
+                                             (__global float *)(dx + s->at[2]),
+                                             s->columns,
+                                             1,
+                                             s->width,
+                                             1,
+                                             s->type[1],
+                                             TFM_STEP_NONE,
+                                             tfm_rows(s, rows),
+                                             s->columns,
+                                             s->width};
+    (void)unused;
+    (void)cells;
+
+    tfm_matrix_group(&product, s->column > 0);
+}
