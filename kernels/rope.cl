@@ -15,13 +15,20 @@
 #endif
 #define TFM_ROPE_CL
 
+/* Of the angle. Phases only turn forwards. */
+#ifdef TFM_PERSISTENT
+#define TFM_ROPE_SIGN(s) 1.0f
+#else
+#define TFM_ROPE_SIGN(s) ((s)->inverse ? -1.0f : 1.0f)
+#endif
+
 /* Pairs [i, i + n) of one head, one by one. at = element of the head's beginning. */
 static void tfm_rope_pairs(__global const uchar *x, __global uchar *y, ulong at,
                            __global const float *turn, uint i, uint n,
                            __global const struct tfm_step *s)
 {
     const uint in = s->type[0], out = s->type[3], half_r = s->rotated / 2;
-    const float sign = s->inverse ? -1.0f : 1.0f;
+    const float sign = TFM_ROPE_SIGN(s);
 
     for (uint j = i; j < i + n; j++) {
         const ulong first = at + (s->halves ? j : 2 * j);
@@ -37,7 +44,7 @@ static void tfm_rope_head(__global const uchar *x, __global uchar *y, ulong at,
                           __global const float *turn, __global const struct tfm_step *s)
 {
     const uint in = s->type[0], out = s->type[3], pairs = s->rotated / 2;
-    const float sign = s->inverse ? -1.0f : 1.0f;
+    const float sign = TFM_ROPE_SIGN(s);
     uint i = 0;
 
     /* the vector form of the loop above; halves need 16 whole pairs */

@@ -424,6 +424,15 @@ uint32_t tfm__cl_vectors(const struct tfm_tensor *tensor);
 int tfm__cl_vectors_fit(const struct tfm_tensor *tensor, const struct tfm_capacity *capacity,
                         char *reason, size_t size);
 
+/* The gradients of norms (norm_grad.c): kernels for dx and for the sums over the rows. */
+struct tfm__cl_norm_grad {
+    const char *file, *rows, *columns;
+};
+int tfm__cl_norm_grad_supports(const struct tfm__cl_device *device, const struct tfm_node *node,
+                               const struct tfm_capacity *capacity, char *reason, size_t size);
+enum tfm_status tfm__cl_norm_grad_plan(struct tfm__cl_planner *planner, const struct tfm_node *node,
+                                       const struct tfm__cl_norm_grad *names);
+
 /* The ops that compute element by element (elementwise.c). cost: of an element. */
 int tfm__cl_elementwise_supports(const struct tfm__cl_device *device, const struct tfm_node *node,
                                  const struct tfm_capacity *capacity, char *reason, size_t size);

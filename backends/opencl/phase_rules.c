@@ -434,7 +434,8 @@ uint32_t tfm__cl_phase_rules(struct tfm__cl_phaser *p, uint32_t i)
     };
     const struct tfm_node *node = node_at(p, i);
 
-    if ((unsigned)node->op >= TFM_OP_LIMIT || (!rules[node->op].rule && !rules[node->op].kind)) {
+    if ((unsigned)node->op >= TFM_OP_LIMIT || (!rules[node->op].rule && !rules[node->op].kind) ||
+        (node->op == TFM_OP_ROPE && node->attrs.inverse)) {
         snprintf(p->phases->reason, sizeof p->phases->reason, "%s: op %d has no phase",
                  node->scope && node->scope->name ? node->scope->name : "graph", (int)node->op);
         return 0;

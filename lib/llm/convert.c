@@ -134,7 +134,8 @@ static enum tfm_status in_folder(const char *to, const char *name, char **path,
 static enum tfm_status put_json(const char *to, const char *name, json_t *json,
                                 struct tfm_error *err)
 {
-    char *text = json ? json_dumps(json, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) : NULL, *path = NULL;
+    char *text = json ? json_dumps(json, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) : NULL,
+         *path = NULL;
     struct tfm__save save = {.fd = -1};
     enum tfm_status status = text ? in_folder(to, name, &path, err) : no_memory(to, err);
 

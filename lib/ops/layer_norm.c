@@ -9,6 +9,8 @@
  * over the rows dgamma += dy n, dbeta += dy. */
 #include <math.h>
 
+#include <tfm/grad.h>
+
 #include "lib/ops/refuse.h"
 
 static int is_vector(const struct tfm_tensor *t, const struct tfm_tensor *x)
@@ -39,7 +41,16 @@ static enum tfm_status infer(struct tfm_node *node, struct tfm_tensor *outputs,
     return TFM_STATUS_OK;
 }
 
-const struct tfm__rule tfm__rule_layer_norm = {.infer = infer};
+static void gradient(struct tfm__gradient *g)
+{
+    struct tfm_tensor *dgamma = tfm__gradient_state(g, 1), *dbeta = tfm__gradient_state(g, 2);
+
+    g->dx[0] =
+        tfm_op_layer_norm_grad(g->graph, tfm__gradient_input(g, 0), tfm__gradient_input(g, 1),
+                               g->dy[0], dgamma, dbeta, g->node->attrs.eps);
+}
+
+const struct tfm__rule tfm__rule_layer_norm = {.infer = infer, .gradient = gradient};
 
 struct tfm_tensor *tfm_op_layer_norm(struct tfm_graph *graph, struct tfm_tensor *x,
                                      struct tfm_tensor *gamma, struct tfm_tensor *beta, double eps)

@@ -7,6 +7,8 @@
  * dgamma += sum over the rows of dy x r. */
 #include <math.h>
 
+#include <tfm/grad.h>
+
 #include "lib/ops/refuse.h"
 
 static enum tfm_status infer(struct tfm_node *node, struct tfm_tensor *outputs,
@@ -30,7 +32,13 @@ static enum tfm_status infer(struct tfm_node *node, struct tfm_tensor *outputs,
     return TFM_STATUS_OK;
 }
 
-const struct tfm__rule tfm__rule_rms_norm = {.infer = infer};
+static void gradient(struct tfm__gradient *g)
+{
+    g->dx[0] = tfm_op_rms_norm_grad(g->graph, tfm__gradient_input(g, 0), tfm__gradient_input(g, 1),
+                                    g->dy[0], tfm__gradient_state(g, 1), g->node->attrs.eps);
+}
+
+const struct tfm__rule tfm__rule_rms_norm = {.infer = infer, .gradient = gradient};
 
 struct tfm_tensor *tfm_op_rms_norm(struct tfm_graph *graph, struct tfm_tensor *x,
                                    struct tfm_tensor *gamma, double eps)

@@ -189,6 +189,29 @@ static struct tfm_tensor *unit_mul(struct scene *s, struct tfm_tensor *x)
     return tfm_op_mul(s->graph, x, s->side);
 }
 
+/* a sum of its own for each unit */
+static struct tfm_tensor *sum_of(struct scene *s, const char *what)
+{
+    static unsigned long long units;
+    char name[48];
+
+    snprintf(name, sizeof name, "%s.%llu", what, units++);
+    return tfm_graph_state(s->graph, name, s->c->dtype, 1, (int64_t[]){s->c->d1});
+}
+
+static struct tfm_tensor *unit_rms_norm_grad(struct scene *s, struct tfm_tensor *x)
+{
+    struct tfm_tensor *gamma = weight(s, "gamma", s->c->dtype, s->c->d1, 0);
+    return tfm_op_rms_norm_grad(s->graph, x, gamma, s->side, sum_of(s, "dgamma"), 1e-5);
+}
+
+static struct tfm_tensor *unit_layer_norm_grad(struct scene *s, struct tfm_tensor *x)
+{
+    struct tfm_tensor *gamma = weight(s, "gamma", s->c->dtype, s->c->d1, 0);
+    return tfm_op_layer_norm_grad(s->graph, x, gamma, s->side, sum_of(s, "dgamma"),
+                                  sum_of(s, "dbeta"), 1e-5);
+}
+
 static struct tfm_tensor *unit_relu_grad(struct scene *s, struct tfm_tensor *x)
 {
     return tfm_op_relu_grad(s->graph, x, s->side);

@@ -237,6 +237,21 @@ static void ask_take_rows_grad(struct tfm_graph *g, enum tfm_dtype dtype)
     tfm_op_take_rows_grad(g, tfm_op_take_rows(g, x_of(g, dtype)));
 }
 
+static void ask_rms_norm_grad(struct tfm_graph *g, enum tfm_dtype dtype)
+{
+    tfm_op_rms_norm_grad(g, x_of(g, dtype), weight(g, "gamma", dtype, 1, WIDTH, 0, 0),
+                         y_of(g, dtype), tfm_graph_state(g, "dgamma", dtype, 1, (int64_t[]){WIDTH}),
+                         1e-5);
+}
+
+static void ask_layer_norm_grad(struct tfm_graph *g, enum tfm_dtype dtype)
+{
+    tfm_op_layer_norm_grad(g, x_of(g, dtype), weight(g, "gamma", dtype, 1, WIDTH, 0, 0),
+                           y_of(g, dtype),
+                           tfm_graph_state(g, "dgamma", dtype, 1, (int64_t[]){WIDTH}),
+                           tfm_graph_state(g, "dbeta", dtype, 1, (int64_t[]){WIDTH}), 1e-5);
+}
+
 static void ask_relu_grad(struct tfm_graph *g, enum tfm_dtype dtype)
 {
     tfm_op_relu_grad(g, x_of(g, dtype), y_of(g, dtype));
@@ -335,6 +350,8 @@ static const struct {
     {TFM_OP_EMBEDDING, "trainable table", "table", ask_embedding_trainable},
     {TFM_OP_EMBEDDING_GRAD, "", "dy", ask_embedding_grad},
     {TFM_OP_TAKE_ROWS_GRAD, "", "dy", ask_take_rows_grad},
+    {TFM_OP_RMS_NORM_GRAD, "", "x, dy", ask_rms_norm_grad},
+    {TFM_OP_LAYER_NORM_GRAD, "", "x, dy", ask_layer_norm_grad},
     {TFM_OP_RELU_GRAD, "", "x, dy", ask_relu_grad},
     {TFM_OP_SILU_GRAD, "", "x, dy", ask_silu_grad},
     {TFM_OP_GELU_GRAD, "erf", "x, dy", ask_gelu_grad},

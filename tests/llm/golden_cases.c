@@ -178,6 +178,7 @@ static const struct {
     size_t pieces[3]; /* 0 = no more: the rest one by one */
 } long_runs[] = {
     {"chunk 512", 512, 0, {600}},
+    {"chunk 600", 600, 0, {600}},
     {"chunk 1", 1, 0, {64, 236, 300}},
     {"chunk 63", 63, 0, {600}},
     {"chunk 64", 64, 0, {64, 236, 300}},

@@ -69,6 +69,16 @@ TFM_API struct tfm_tensor *tfm_op_rope_inverse(struct tfm_graph *graph, struct t
                                                enum tfm_rope_style style,
                                                enum tfm_rope_layout layout);
 
+/* The gradients of both norms: x [N, ..., D], gamma [D], dy like x -> like x, all F32 or all F64; states dgamma and
+ * dbeta [D] are added to and may be NULL. eps as in the norm */
+TFM_API struct tfm_tensor *tfm_op_rms_norm_grad(struct tfm_graph *graph, struct tfm_tensor *x,
+                                                struct tfm_tensor *gamma, struct tfm_tensor *dy,
+                                                struct tfm_tensor *dgamma, double eps);
+TFM_API struct tfm_tensor *tfm_op_layer_norm_grad(struct tfm_graph *graph, struct tfm_tensor *x,
+                                                  struct tfm_tensor *gamma, struct tfm_tensor *dy,
+                                                  struct tfm_tensor *dgamma,
+                                                  struct tfm_tensor *dbeta, double eps);
+
 /* Element by element: x, dy [N, ...] F32, F16, BF16 or F64 -> like x. The gradients of
  * relu, silu, gelu, of a sigmoid (the gate of glu), and of scale with a soft cap (0 = none). The gates need no
  * op of their own: swiglu's is silu_grad of its gate and dy up, glu's sigmoid_grad of the same. */

@@ -30,6 +30,9 @@
  *   embedding_grad ids [N, ...] I32, dy [N, ..., D] F32,               none: adds to dtable
  *                  dtable [V, D] state as dy (F64: both F64)
  *   take_rows_grad dy [R, ...] A                                       [N, ...] as dy
+ *   rms_norm_grad  x [N, ..., D] F32, gamma [D], dy like x,             like x, and adds to dgamma
+ *                  dgamma [D]? state (F64: all F64)
+ *   layer_norm_grad  the same, and dbeta [D]? state                     like x, and adds to dgamma, dbeta
  *   relu_grad silu_grad gelu_grad sigmoid_grad scale_grad
  *                  x [N, ...] A, dy like x                             like x
  *   cross_entropy  x [N, D] F32, weight [V, D] W, targets [N] I32      loss [N], lse [N] as x (F64: all F64)
