@@ -185,6 +185,7 @@ const struct tfm_backend tfm_backend_v1 = {
     .caps = tfm__cl_caps,
     .alloc = tfm__cl_guard_alloc,
     .free = tfm__cl_free,
+    .alloc_zeroed = tfm__cl_guard_alloc_zeroed,
     .upload = tfm__cl_guard_upload,
     .download = tfm__cl_guard_download,
     .copy = tfm__cl_guard_copy,

@@ -1,22 +1,53 @@
 /* SPDX-License-Identifier: MIT
  * Buffers of a device and the copies between them and the host; each call is complete when it returns. */
-#include "backends/opencl/huge_pages.h"
 #include "backends/opencl/internal.h"
 
-enum tfm_status tfm__cl_alloc(void *device, size_t bytes, void **buffer, struct tfm_error *err)
+static enum tfm_status create(const struct tfm__cl_device *d, size_t bytes, cl_mem *made,
+                              int *zeroed, struct tfm_error *err)
 {
-    const struct tfm__cl_device *d = device;
-    cl_int code = CL_SUCCESS;
-
     if (bytes > d->max_alloc)
         return d->host->error(err, TFM_STATUS_NOMEM,
                               "opencl: a buffer of %zu bytes is more than the %zu that %s allows; "
                               "use a smaller context or chunk",
                               bytes, d->max_alloc, d->name);
-    const cl_mem memory = clCreateBuffer(d->context, CL_MEM_READ_WRITE, bytes, NULL, &code);
-    if (code != CL_SUCCESS)
-        return tfm__cl_fail(d->host, err, "clCreateBuffer", code);
-    tfm__cl_huge_pages(d, memory, bytes);
+    return tfm__cl_buffer_create(d, CL_MEM_READ_WRITE, bytes, made, zeroed, err);
+}
+
+enum tfm_status tfm__cl_alloc(void *device, size_t bytes, void **buffer, struct tfm_error *err)
+{
+    cl_mem memory = NULL;
+    int zeroed;
+    const enum tfm_status status = create(device, bytes, &memory, &zeroed, err);
+
+    if (status == TFM_STATUS_OK)
+        *buffer = memory;
+    return status;
+}
+
+static cl_int fill_with_zeros(const struct tfm__cl_device *d, cl_mem memory, size_t bytes)
+{
+    const cl_uchar zero = 0;
+    const cl_int code =
+        clEnqueueFillBuffer(d->queue, memory, &zero, sizeof zero, 0, bytes, 0, NULL, NULL);
+
+    return code == CL_SUCCESS ? clFinish(d->queue) : code;
+}
+
+enum tfm_status tfm__cl_alloc_zeroed(void *device, size_t bytes, void **buffer,
+                                     struct tfm_error *err)
+{
+    const struct tfm__cl_device *d = device;
+    cl_mem memory = NULL;
+    int zeroed = 0;
+    const enum tfm_status status = create(d, bytes, &memory, &zeroed, err);
+
+    if (status != TFM_STATUS_OK)
+        return status;
+    const cl_int code = zeroed ? CL_SUCCESS : fill_with_zeros(d, memory, bytes);
+    if (code != CL_SUCCESS) {
+        (void)clReleaseMemObject(memory);
+        return tfm__cl_fail(d->host, err, "clEnqueueFillBuffer", code);
+    }
     *buffer = memory;
     return TFM_STATUS_OK;
 }

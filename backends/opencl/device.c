@@ -323,6 +323,7 @@ static enum tfm_status open_found(const struct tfm_host *host, const struct tfm_
     d->kind = d->found.kind;
     snprintf(d->name, sizeof d->name, "%s", d->found.name);
     snprintf(d->platform, sizeof d->platform, "%s", d->found.platform_name);
+    pthread_mutex_init(&d->act_lock, NULL);
     pthread_mutex_init(&d->gemm_lock, NULL);
     pthread_mutex_init(&d->build_lock, NULL);
     enum tfm_status status = read_facts(d, err);
@@ -422,6 +423,7 @@ void tfm__cl_close(void *device)
     if (d->lent || d->id != d->found.device)
         (void)clReleaseDevice(d->id);
     tfm__cl_pocl_cache_note(d);
+    pthread_mutex_destroy(&d->act_lock);
     pthread_mutex_destroy(&d->gemm_lock);
     pthread_mutex_destroy(&d->build_lock);
     d->host->free(d);

@@ -48,7 +48,7 @@ enum tfm__cl_persistent {
 
 struct tfm__cl_settings {
     enum tfm__cl_gemm_choice gemm;      /* TFM_OPENCL_GEMM */
-    enum tfm__cl_act_choice act;        /* TFM_ACT; AUTO is replaced when the device is open */
+    atomic_int act;                     /* TFM_ACT; AUTO is replaced by tfm__cl_int8_settle */
     int act_tuned;                      /* 1 = a tune file says so, TFM_ACT does not */
     const char *int8;                   /* INT8: options of kernels/int8.cl's way */
     enum tfm__cl_persistent persistent; /* TFM_OPENCL_PERSISTENT */
@@ -94,6 +94,7 @@ struct tfm__cl_device {
     size_t max_alloc, base_align;
     char name[128], platform[128], driver[64];
 
+    pthread_mutex_t act_lock; /* of who finds out what `act` is */
     pthread_mutex_t gemm_lock;
     int gemm_ready; /* under the lock: overrides applied and proved, kernels compiled */
     int gemm_used;  /* CLBlast was called, and may hold programs of this device */
@@ -103,7 +104,7 @@ struct tfm__cl_device {
 
     uint32_t trace; /* TFM_PROFILE: the number of this device in the timeline; 0 = off */
     int told;       /* its table was asked for, so the file was written */
-    struct tfm__cl_choice choices[TFM__CL_CHOICES]; /* set while it is opened */
+    struct tfm__cl_choice choices[TFM__CL_CHOICES];
     uint32_t n_choices;
 
     /* under the lock of persistent kernels (few.c) */
@@ -112,8 +113,8 @@ struct tfm__cl_device {
     uint32_t few_polls; /* of a part that waits: about 100 us */
 };
 
-/* Keeps for `tfm doctor` what was chosen and why, and logs it; `what` is a constant. While a device is opened;
- * the latest of a `what` counts. */
+/* Keeps for `tfm doctor` what was chosen and why, and logs it; `what` is a constant. While a device is opened,
+ * or under act_lock; the latest of a `what` counts. */
 void tfm__cl_choose(struct tfm__cl_device *device, const char *what, const char *choice,
                     const char *why);
 
@@ -147,6 +148,8 @@ void tfm__cl_pulse_close(struct tfm__cl_device *device);
  * and to everybody. */
 enum tfm_status tfm__cl_guard_alloc(void *device, size_t bytes, void **buffer,
                                     struct tfm_error *err);
+enum tfm_status tfm__cl_guard_alloc_zeroed(void *device, size_t bytes, void **buffer,
+                                           struct tfm_error *err);
 enum tfm_status tfm__cl_guard_upload(void *device, const void *src, struct tfm_memory dst,
                                      size_t bytes, struct tfm_error *err);
 enum tfm_status tfm__cl_guard_download(void *device, struct tfm_memory src, void *dst, size_t bytes,

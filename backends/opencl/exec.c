@@ -138,6 +138,18 @@ static enum tfm_status create_kernel(struct tfm__cl_exec *e, uint32_t index,
                               : tfm__cl_fail(e->device->host, err, "clSetKernelArg", code);
 }
 
+static enum tfm_status create_kernels(struct tfm__cl_exec *e, const struct tfm_exec_memory *memory,
+                                      size_t workspace, struct tfm_error *err)
+{
+    const struct tfm__cl_program *p = e->program;
+    enum tfm_status status = tfm__cl_steps_create(e, p->launches, p->n_launches, memory, workspace,
+                                                  NULL, 0, &e->steps, err);
+
+    for (uint32_t i = 0; i < p->n_launches && status == TFM_STATUS_OK; i++)
+        status = create_kernel(e, i, memory, err);
+    return status;
+}
+
 /* The matrices of the GEMMs: parts of the workspace with an offset of 0, which saves CLBlast a copy. */
 static enum tfm_status create_gemm(struct tfm__cl_exec *e, struct tfm_memory workspace,
                                    struct tfm_error *err)
@@ -204,16 +216,14 @@ enum tfm_status tfm__cl_exec_open(void *device, const struct tfm_program *progra
     if (status == TFM_STATUS_OK)
         status = create_gemm(e, (struct tfm_memory){memory->workspace.buffer, workspace}, err);
     if (status == TFM_STATUS_OK)
-        status = tfm__cl_steps_create(e, p->launches, p->n_launches, memory, workspace, NULL, 0,
-                                      &e->steps, err);
-    if (status == TFM_STATUS_OK)
         status = create_rows(e, err);
-    for (uint32_t i = 0; i < p->n_launches && status == TFM_STATUS_OK; i++)
-        status = create_kernel(e, i, memory, err);
-    if (status == TFM_STATUS_OK)
-        status = tfm__cl_profile_open(e, err);
     if (status == TFM_STATUS_OK)
         status = tfm__cl_few_open(e, memory, workspace, err);
+    e->nodes_run = p->nodes_run || !e->few;
+    if (status == TFM_STATUS_OK && e->nodes_run)
+        status = create_kernels(e, memory, workspace, err);
+    if (status == TFM_STATUS_OK)
+        status = tfm__cl_profile_open(e, err);
     if (status != TFM_STATUS_OK) {
         tfm__cl_exec_close(e);
         return status;
@@ -343,7 +353,8 @@ enum tfm_status tfm__cl_exec_run(void *exec, const struct tfm_rows *rows, struct
     tfm__cl_profile_begin(e, rows);
     if (status == TFM_STATUS_OK && few)
         status = tfm__cl_few_run(e, rows, err);
-    if (status == TFM_STATUS_OK && (!few || rows->n == 0)) /* no rows: everything is warmed */
+    /* no rows: everything is warmed that a run may come to */
+    if (status == TFM_STATUS_OK && (!few || (rows->n == 0 && e->nodes_run)))
         status = run_nodes(e, rows, err);
     /* also after a failure: nothing of this run may be under way when the caller goes on */
     const cl_int code = clFinish(e->queue);

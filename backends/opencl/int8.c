@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Which way of kernels/int8.cl a device gets: the first that it takes and that was seen to compute the right
- * integers. A way that a compiler accepts may still be wrong, or unknown to the processor. */
+ * integers. A way that a compiler accepts may still be wrong, or unknown to the processor. With TFM_ACT=auto that is
+ * found out when the first linear is looked at: it takes a program of its own. */
 #include <stdio.h>
 #include <string.h>
 
@@ -152,44 +153,67 @@ static int prove(struct tfm__cl_device *d, const struct way *way, struct tfm_err
     return 0;
 }
 
-enum tfm_status tfm__cl_int8_open(struct tfm__cl_device *d, struct tfm_error *err)
+/* Takes the first way that is right; 0 = there is none, and `why_f32` says what that means. named: who asked
+ * for one, or NULL. */
+static int take_way(struct tfm__cl_device *d, const char *named, const char **why_f32)
 {
-    const int asked = d->settings.act == TFM__CL_ACT_INT8;
-    const char *named = d->settings.act_tuned ? "tfm tune measured it" : "TFM_ACT says so";
-    const char *why_f32 = "the device has no fast products of bytes";
     char text[96];
 
-    if (d->settings.act == TFM__CL_ACT_F32) {
-        tfm__cl_choose(d, "activations", "f32", named);
-        return TFM_STATUS_OK;
-    }
-    if (!asked &&
-        d->settings.shape == TFM__CL_GROUP) { /* one work-item a group would compute all of it */
-        d->settings.act = TFM__CL_ACT_F32;
-        tfm__cl_choose(d, "activations", "f32",
-                       "the kernels of 8 bits are made for the wide shape");
-        return TFM_STATUS_OK;
-    }
+    *why_f32 = "the device has no fast products of bytes";
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         struct tfm_error why = {0};
-        if ((!asked && !ways[i].fast) || !ways[i].may(d))
+        if ((!named && !ways[i].fast) || !ways[i].may(d))
             continue;
         if (prove(d, &ways[i], &why)) {
-            d->settings.act = TFM__CL_ACT_INT8;
             d->settings.int8 = ways[i].options;
+            atomic_store(&d->settings.act, TFM__CL_ACT_INT8);
             snprintf(text, sizeof text, "8 bits, by %s", ways[i].name);
-            tfm__cl_choose(d, "activations", text, asked ? named : "the device is fast at it");
-            return TFM_STATUS_OK;
+            tfm__cl_choose(d, "activations", text, named ? named : "the device is fast at it");
+            return 1;
         }
         d->host->log(TFM_LOG_WARN, "opencl", why.text);
-        why_f32 = "the fast products of bytes failed their proof";
+        *why_f32 = "the fast products of bytes failed their proof";
     }
-    if (asked && !d->settings.act_tuned)
+    return 0;
+}
+
+static void take_f32(struct tfm__cl_device *d, const char *why)
+{
+    atomic_store(&d->settings.act, TFM__CL_ACT_F32);
+    tfm__cl_choose(d, "activations", "f32", why);
+}
+
+enum tfm_status tfm__cl_int8_open(struct tfm__cl_device *d, struct tfm_error *err)
+{
+    const char *named = d->settings.act_tuned ? "tfm tune measured it" : "TFM_ACT says so";
+    const int act = atomic_load(&d->settings.act);
+    const char *why_f32;
+
+    if (act == TFM__CL_ACT_F32)
+        tfm__cl_choose(d, "activations", "f32", named);
+    /* one work-item a group would compute all of it */
+    if (act == TFM__CL_ACT_AUTO && d->settings.shape == TFM__CL_GROUP)
+        take_f32(d, "the kernels of 8 bits are made for the wide shape");
+    if (act != TFM__CL_ACT_INT8 || take_way(d, named, &why_f32))
+        return TFM_STATUS_OK;
+    if (!d->settings.act_tuned)
         return d->host->error(err, TFM_STATUS_UNSUPPORTED,
                               "opencl: TFM_ACT is int8, and %s multiplies bytes in no way that is "
                               "right; use TFM_ACT=f32",
                               d->name);
-    d->settings.act = TFM__CL_ACT_F32;
-    tfm__cl_choose(d, "activations", "f32", why_f32);
+    take_f32(d, why_f32);
     return TFM_STATUS_OK;
+}
+
+void tfm__cl_int8_settle(const struct tfm__cl_device *device)
+{
+    struct tfm__cl_device *d = (struct tfm__cl_device *)(uintptr_t)device;
+    const char *why_f32;
+
+    if (atomic_load(&d->settings.act) != TFM__CL_ACT_AUTO)
+        return;
+    pthread_mutex_lock(&d->act_lock);
+    if (atomic_load(&d->settings.act) == TFM__CL_ACT_AUTO && !take_way(d, NULL, &why_f32))
+        take_f32(d, why_f32);
+    pthread_mutex_unlock(&d->act_lock);
 }

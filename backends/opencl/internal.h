@@ -22,7 +22,15 @@ enum tfm_status tfm__cl_fail_kernel(const struct tfm_host *host, struct tfm_erro
 /* ---- buffers (buffer.c); a handle is a cl_mem --------------------------------------------------- */
 
 enum tfm_status tfm__cl_alloc(void *device, size_t bytes, void **buffer, struct tfm_error *err);
+enum tfm_status tfm__cl_alloc_zeroed(void *device, size_t bytes, void **buffer,
+                                     struct tfm_error *err);
 void tfm__cl_free(void *device, void *buffer);
+
+/* A buffer that may be large: on a processor it then has memory of ours in huge pages (host_memory.c). *zeroed:
+ * 1 if it holds zeros, else its contents are undefined. */
+enum tfm_status tfm__cl_buffer_create(const struct tfm__cl_device *device, cl_mem_flags flags,
+                                      size_t bytes, cl_mem *made, int *zeroed,
+                                      struct tfm_error *err);
 enum tfm_status tfm__cl_upload(void *device, const void *src, struct tfm_memory dst, size_t bytes,
                                struct tfm_error *err);
 enum tfm_status tfm__cl_download(void *device, struct tfm_memory src, void *dst, size_t bytes,
@@ -172,6 +180,7 @@ struct tfm__cl_program {
     size_t workspace;                   /* alignment included */
     struct tfm__cl_gemm_sizes gemm;
     struct tfm__cl_phases phases;
+    int nodes_run; /* 0 = every run is one of phases, so kernels of nodes are neither built nor made */
 };
 
 /* While a segment is compiled. */
@@ -237,7 +246,8 @@ struct tfm__cl_exec {
     cl_mem steps, rows;
     int32_t *staging; /* what goes to `rows` */
     size_t staging_bytes;
-    cl_kernel *kernels;                                  /* [n_launches] with all arguments set */
+    int nodes_run;      /* 0 = `steps` and `kernels` are not there */
+    cl_kernel *kernels; /* [n_launches] with all arguments set */
     cl_mem gemm_x, gemm_weight, gemm_product, gemm_temp; /* of the workspace, or NULL */
     struct tfm__cl_few *few;                             /* NULL = no phases */
     struct tfm__cl_profile *profile;                     /* NULL = off */
@@ -308,9 +318,12 @@ void tfm__cl_gemm_forget(void);
 
 /* ---- activations of 8 bits (int8.c) ----------------------------------------------------------------- */
 
-/* For an open device whose settings ask for them: finds the fastest way of kernels/int8.cl that the device
- * takes and that computes what it must, or, with AUTO, falls back to f32 where none is fast; logs which. */
+/* While a device is opened whose settings ask for them: finds the fastest way of kernels/int8.cl that the device
+ * takes and that computes what it must. UNSUPPORTED: there is none. */
 enum tfm_status tfm__cl_int8_open(struct tfm__cl_device *device, struct tfm_error *err);
+/* With AUTO: the fastest such way, or f32 where none is fast; logs which. Found out once, by the first
+ * linear. */
+void tfm__cl_int8_settle(const struct tfm__cl_device *device);
 
 /* ---- linear with many rows (linear_panels.c: our own kernel, linear_gemm.c: CLBlast, linear_int8.c) --- */
 

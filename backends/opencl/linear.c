@@ -73,13 +73,14 @@ struct scratch {
 static int measure(const struct tfm__cl_device *d, const struct tfm_node *node,
                    const struct tfm_capacity *capacity, struct tfm__cl_linear *l, struct scratch *s)
 {
-    const enum way way = way_of(d, node->inputs[1]->dtype);
-    const size_t few = many_rows(way) - 1;
-
     l->in = (size_t)node->inputs[1]->shape[1];
     l->out = (size_t)node->inputs[1]->shape[0];
     l->rows = capacity_rows(node, capacity);
+    tfm__cl_int8_settle(d); /* it decides how few rows are multiplied, too */
+    const enum way way = way_of(d, node->inputs[1]->dtype);
+    const size_t few = many_rows(way) - 1;
     const size_t rows = l->rows < few ? l->rows : few;
+
     s->sums =
         way == INT8 ? tfm__cl_linear_int8_few_floats(l->in, rows) : (l->in / TFM_BLOCK + 1) * rows;
     if (tfm__mul_size(s->sums, d->parts * sizeof(float), &s->bytes) || s->sums > UINT32_MAX)

@@ -13,7 +13,7 @@ enum { PRODUCTS = 3 };                   /* of integers, in the time of one of f
 
 int tfm__cl_linear_int8_takes(const struct tfm__cl_device *d, enum tfm_dtype weight)
 {
-    return d->settings.act == TFM__CL_ACT_INT8 &&
+    return atomic_load(&d->settings.act) == TFM__CL_ACT_INT8 &&
            (weight == TFM_DTYPE_Q4_0 || weight == TFM_DTYPE_Q4_1 || weight == TFM_DTYPE_Q8_0);
 }
 

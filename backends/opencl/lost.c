@@ -78,6 +78,17 @@ enum tfm_status tfm__cl_guard_alloc(void *device, size_t bytes, void **buffer,
     return judge(device, NULL, tfm__cl_alloc(device, bytes, buffer, &own), &own, err);
 }
 
+enum tfm_status tfm__cl_guard_alloc_zeroed(void *device, size_t bytes, void **buffer,
+                                           struct tfm_error *err)
+{
+    struct tfm_error own = {0};
+    const enum tfm_status status = still_here(device, err);
+
+    if (status != TFM_STATUS_OK)
+        return status;
+    return judge(device, NULL, tfm__cl_alloc_zeroed(device, bytes, buffer, &own), &own, err);
+}
+
 enum tfm_status tfm__cl_guard_upload(void *device, const void *src, struct tfm_memory dst,
                                      size_t bytes, struct tfm_error *err)
 {

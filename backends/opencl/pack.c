@@ -41,46 +41,56 @@ size_t tfm__cl_panel_bytes(enum tfm_dtype dtype, size_t columns)
     return columns / l.block * row_block_bytes(&l) * TFM_PANEL;
 }
 
-/* Calls move(file piece, packed piece, bytes) for every piece of one block of one row. */
-typedef void move(unsigned char *file, unsigned char *packed, size_t bytes);
+enum direction { TO_PACKED, TO_FILE };
 
-static void to_packed(unsigned char *file, unsigned char *packed, size_t bytes)
+/* One number of each of `lanes` rows: `bytes` at `file`, in the next row `stride` further; lane by lane at
+ * `packed`. Inlined with constants, so that a move is one load and one store. */
+static inline __attribute__((always_inline)) void move_lanes(unsigned char *file, size_t stride,
+                                                             unsigned char *packed, size_t lanes,
+                                                             size_t bytes, enum direction to)
 {
-    memcpy(packed, file, bytes);
+    for (size_t lane = 0; lane < lanes; lane++) {
+        if (to == TO_PACKED)
+            memcpy(packed + lane * bytes, file + lane * stride, bytes);
+        else
+            memcpy(file + lane * stride, packed + lane * bytes, bytes);
+    }
 }
 
-static void to_file(unsigned char *file, unsigned char *packed, size_t bytes)
+/* All blocks of the first `lanes` rows of a panel. Plain types: one number a lane; block types: scales, then
+ * quants by fours of k. */
+static inline __attribute__((always_inline)) void move_panel(const struct layout *l,
+                                                             unsigned char *file, size_t blocks,
+                                                             unsigned char *packed, size_t lanes,
+                                                             size_t unit, enum direction to)
 {
-    memcpy(file, packed, bytes);
+    const size_t stride = blocks * row_block_bytes(l);
+
+    for (size_t b = 0; b < blocks; b++) {
+        for (size_t i = 0; i < l->scales; i++, file += 2, packed += 2 * TFM_PANEL)
+            move_lanes(file, stride, packed, lanes, 2, to);
+        for (size_t i = 0; i < l->quants; i += unit, file += unit, packed += unit * TFM_PANEL)
+            move_lanes(file, stride, packed, lanes, unit, to);
+    }
 }
 
-static inline void move_block(const struct layout *l, unsigned char *file, unsigned char *packed,
-                              size_t lane, move *m)
+static inline __attribute__((always_inline)) void
+move_panels(const struct layout *l, unsigned char *file, size_t rows, size_t columns, size_t begin,
+            size_t end, unsigned char *packed, enum direction to)
 {
-    /* plain types: one number a lane; block types: scales, then quants by fours of k */
-    const size_t unit = l->block == 1 ? l->quants : 4;
-
-    for (size_t i = 0; i < l->scales; i++, file += 2, packed += 2 * TFM_PANEL)
-        m(file, packed + 2 * lane, 2);
-    for (size_t i = 0; i < l->quants; i += unit, file += unit, packed += unit * TFM_PANEL)
-        m(file, packed + unit * lane, unit);
-}
-
-static void move_panels(const struct layout *l, unsigned char *file, size_t rows, size_t columns,
-                        size_t begin, size_t end, unsigned char *packed, move *m)
-{
-    const size_t blocks = columns / l->block, bytes = row_block_bytes(l);
+    const size_t blocks = columns / l->block, bytes = blocks * row_block_bytes(l);
+    const int wide = l->block > 1 || l->quants == 4;
 
     for (size_t panel = begin; panel < end; panel++) {
-        unsigned char *to = packed + panel * blocks * bytes * TFM_PANEL;
-        for (size_t lane = 0; lane < TFM_PANEL; lane++) {
-            const size_t row = panel * TFM_PANEL + lane;
-            if (row >= rows)
-                break;
-            for (size_t b = 0; b < blocks; b++)
-                move_block(l, file + (row * blocks + b) * bytes, to + b * bytes * TFM_PANEL, lane,
-                           m);
-        }
+        const size_t left = rows - panel * TFM_PANEL;
+        unsigned char *from = file + panel * TFM_PANEL * bytes;
+        unsigned char *at = packed + panel * TFM_PANEL * bytes;
+        if (left < TFM_PANEL)
+            move_panel(l, from, blocks, at, left, wide ? 4 : 2, to);
+        else if (wide)
+            move_panel(l, from, blocks, at, TFM_PANEL, 4, to);
+        else
+            move_panel(l, from, blocks, at, TFM_PANEL, 2, to);
     }
 }
 
@@ -95,7 +105,7 @@ void tfm__cl_pack(enum tfm_dtype dtype, const void *file, size_t rows, size_t co
         const size_t bytes = tfm__cl_panel_bytes(dtype, columns);
         memset((unsigned char *)packed + (end - 1) * bytes, 0, bytes);
     }
-    move_panels(&l, (unsigned char *)(uintptr_t)file, rows, columns, begin, end, packed, to_packed);
+    move_panels(&l, (unsigned char *)(uintptr_t)file, rows, columns, begin, end, packed, TO_PACKED);
 }
 
 void tfm__cl_unpack(enum tfm_dtype dtype, const void *packed, size_t rows, size_t columns,
@@ -105,5 +115,5 @@ void tfm__cl_unpack(enum tfm_dtype dtype, const void *packed, size_t rows, size_
 
     if (layout_of(dtype, &l))
         move_panels(&l, file, rows, columns, begin, end, (unsigned char *)(uintptr_t)packed,
-                    to_file);
+                    TO_FILE);
 }

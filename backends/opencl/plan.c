@@ -85,8 +85,7 @@ enum tfm_status tfm__cl_plan_launch(struct tfm__cl_planner *planner,
         p->room = room;
     }
     p->launches[p->n_launches++] = *launch;
-    cl_program built;
-    return tfm__cl_program_of(planner->device, &launch->kernel, &built, planner->err);
+    return TFM_STATUS_OK;
 }
 
 void tfm__cl_plan_workspace(struct tfm__cl_planner *planner, size_t bytes)
@@ -214,6 +213,25 @@ static enum tfm_status plan_phases(struct tfm__cl_planner *planner)
     return status;
 }
 
+/* No run of a plan for few rows comes to the launches of nodes where there are phases. */
+static int comes_to_nodes(const struct tfm__cl_program *p)
+{
+    return p->phases.n == 0 || p->capacity.rows > TFM__CL_FEW_ROWS ||
+           p->capacity.out_rows > TFM__CL_FEW_ROWS;
+}
+
+/* What does not build is found now, and not when somebody makes an exec. */
+static enum tfm_status build_programs(const struct tfm__cl_planner *planner)
+{
+    const struct tfm__cl_program *p = planner->program;
+    enum tfm_status status = TFM_STATUS_OK;
+    cl_program built;
+
+    for (uint32_t i = 0; i < p->n_launches && p->nodes_run && status == TFM_STATUS_OK; i++)
+        status = tfm__cl_program_of(planner->device, &p->launches[i].kernel, &built, planner->err);
+    return status;
+}
+
 enum tfm_status tfm__cl_compile(void *device, struct tfm_weights *weights,
                                 const struct tfm_segment *segment,
                                 const struct tfm_capacity *capacity, struct tfm_program *program,
@@ -244,6 +262,9 @@ enum tfm_status tfm__cl_compile(void *device, struct tfm_weights *weights,
         status = plan_nodes(&planner);
         if (status == TFM_STATUS_OK)
             status = plan_phases(&planner);
+        p->nodes_run = comes_to_nodes(p);
+        if (status == TFM_STATUS_OK)
+            status = build_programs(&planner);
     }
     if (status != TFM_STATUS_OK) {
         destroy(p);

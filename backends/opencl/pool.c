@@ -4,11 +4,12 @@
  * else as it is stored. */
 #include <string.h>
 
-#include "backends/opencl/huge_pages.h"
 #include "backends/opencl/internal.h"
 #include "lib/core/checked.h"
 
-enum { ALIGNMENT = 128 };
+/* BATCH: bytes that are packed between two looks at the whole: the owner's pages are in memory too for so
+ * long. */
+enum { ALIGNMENT = 128, BATCH = 8 << 20 };
 
 struct entry {
     char *name;
@@ -154,65 +155,100 @@ static enum tfm_status measure(struct tfm__cl_device *d, struct tfm_weights *wei
     return TFM_STATUS_OK;
 }
 
-struct packing {
-    const struct task *task;
-    unsigned char *to;
+/* Tasks that lie one after another in a buffer and are packed in one go, by all threads. */
+struct batch {
+    const struct task *tasks;
+    size_t n;
+    unsigned char *to; /* where the first task's bytes go */
 };
 
-static void pack_panels(void *context, size_t begin, size_t end)
+/* A raw tensor is one piece, a matrix one for each panel. */
+static size_t pieces_of(const struct task *task)
 {
-    const struct packing *p = context;
-    const struct tfm_tensor *t = p->task->need->tensor;
-    tfm__cl_pack(t->dtype, p->task->weight.data, (size_t)t->shape[0], (size_t)t->shape[1], begin,
-                 end, p->to);
+    return task->need->form == TFM__CL_PANELS
+               ? ((size_t)task->need->tensor->shape[0] + TFM_PANEL - 1) / TFM_PANEL
+               : 1;
+}
+
+static void pack_pieces(void *context, size_t begin, size_t end)
+{
+    const struct batch *batch = context;
+    size_t first = 0; /* piece of the task */
+
+    for (size_t i = 0; i < batch->n && first < end; i++) {
+        const struct task *task = &batch->tasks[i];
+        const struct tfm_tensor *t = task->need->tensor;
+        unsigned char *to = batch->to + (task->offset - batch->tasks[0].offset);
+        const size_t n = pieces_of(task), from = begin > first ? begin - first : 0;
+        const size_t past = end - first < n ? end - first : n;
+        if (from < past && task->need->form == TFM__CL_PANELS)
+            tfm__cl_pack(t->dtype, task->weight.data, (size_t)t->shape[0], (size_t)t->shape[1],
+                         from, past, to);
+        else if (from < past && task->weight.bytes)
+            memcpy(to, task->weight.data, task->weight.bytes);
+        first += n;
+    }
 }
 
 /* Straight into the mapped pool: no second copy of a tensor in host memory where the device shares it. */
 static enum tfm_status pack(struct tfm__cl_device *d, struct tfm_weights *weights, cl_mem buffer,
-                            const struct task *task, struct tfm_error *err)
+                            const struct task *tasks, size_t n, struct tfm_error *err)
 {
+    const size_t bytes = tasks[n - 1].offset + tasks[n - 1].bytes - tasks[0].offset;
     cl_int code = CL_SUCCESS;
+    size_t pieces = 0;
     unsigned char *to =
-        clEnqueueMapBuffer(d->queue, buffer, CL_TRUE, CL_MAP_WRITE_INVALIDATE_REGION, task->offset,
-                           task->bytes, 0, NULL, NULL, &code);
+        clEnqueueMapBuffer(d->queue, buffer, CL_TRUE, CL_MAP_WRITE_INVALIDATE_REGION,
+                           tasks[0].offset, bytes, 0, NULL, NULL, &code);
+
     if (code != CL_SUCCESS)
         return tfm__cl_fail(d->host, err, "clEnqueueMapBuffer", code);
-    if (task->need->form == TFM__CL_PANELS) {
-        struct packing packing = {task, to};
-        d->host->parallel_for(((size_t)task->need->tensor->shape[0] + TFM_PANEL - 1) / TFM_PANEL,
-                              pack_panels, &packing);
-    } else if (task->weight.bytes) {
-        memcpy(to, task->weight.data, task->weight.bytes);
-    }
+    for (size_t i = 0; i < n; i++)
+        pieces += pieces_of(&tasks[i]);
+    struct batch batch = {tasks, n, to};
+    d->host->parallel_for(pieces, pack_pieces, &batch);
     code = clEnqueueUnmapMemObject(d->queue, buffer, to, 0, NULL, NULL);
     if (code != CL_SUCCESS)
         return tfm__cl_fail(d->host, err, "clEnqueueUnmapMemObject", code);
     code = clFinish(d->queue);
     if (code != CL_SUCCESS)
         return tfm__cl_fail(d->host, err, "clFinish", code);
-    d->host->weight_taken(weights, root_of(task->need->tensor));
+    for (size_t i = 0; i < n; i++)
+        d->host->weight_taken(weights, root_of(tasks[i].need->tensor));
     return TFM_STATUS_OK;
 }
 
-/* Of tasks [0, n): packed into the buffer, entries added. */
+static enum tfm_status add_entry(struct tfm__cl_pool *pool, const struct task *task, cl_mem buffer,
+                                 struct tfm_error *err)
+{
+    const struct tfm_tensor *t = task->need->tensor;
+    const char *name = root_of(t)->name;
+    char *copy = pool->host->alloc(strlen(name) + 1);
+
+    if (!copy)
+        return no_memory(pool->host, err);
+    strcpy(copy, name);
+    pool->entries[pool->n++] = (struct entry){
+        copy, task->need->form, columns_of(t, task->need->form), buffer, task->offset};
+    return TFM_STATUS_OK;
+}
+
+/* Of tasks [0, n): packed into the buffer batch by batch, entries added. */
 static enum tfm_status fill(struct tfm__cl_device *d, struct tfm_weights *weights,
                             struct tfm__cl_pool *pool, const struct task *tasks, size_t n,
                             cl_mem buffer, struct tfm_error *err)
 {
-    for (size_t i = 0; i < n; i++) {
-        const struct tfm_tensor *t = tasks[i].need->tensor;
-        const char *name = root_of(t)->name;
-        const enum tfm_status status = pack(d, weights, buffer, &tasks[i], err);
-        if (status != TFM_STATUS_OK)
-            return status;
-        char *copy = d->host->alloc(strlen(name) + 1);
-        if (!copy)
-            return no_memory(d->host, err);
-        strcpy(copy, name);
-        pool->entries[pool->n++] = (struct entry){
-            copy, tasks[i].need->form, columns_of(t, tasks[i].need->form), buffer, tasks[i].offset};
+    enum tfm_status status = TFM_STATUS_OK;
+
+    for (size_t i = 0, first = 0; i < n && status == TFM_STATUS_OK; i++) {
+        status = add_entry(pool, &tasks[i], buffer, err);
+        if (status == TFM_STATUS_OK &&
+            (i + 1 == n || tasks[i + 1].offset - tasks[first].offset > BATCH)) {
+            status = pack(d, weights, buffer, &tasks[first], i + 1 - first, err);
+            first = i + 1;
+        }
     }
-    return TFM_STATUS_OK;
+    return status;
 }
 
 /* Tasks [0, n) go to one new buffer of `bytes`. Room for their entries is reserved. A buffer that could
@@ -222,18 +258,18 @@ static enum tfm_status fill_chunk(struct tfm__cl_device *d, struct tfm_weights *
                                   size_t bytes, struct tfm_error *err)
 {
     const size_t before = pool->n;
-    cl_int code = CL_SUCCESS;
+    int zeroed;
     struct chunk *chunk = d->host->alloc(sizeof *chunk);
 
     if (!chunk)
         return no_memory(d->host, err);
-    chunk->buffer = clCreateBuffer(d->context, CL_MEM_READ_ONLY, bytes, NULL, &code);
-    if (code != CL_SUCCESS) {
+    enum tfm_status status =
+        tfm__cl_buffer_create(d, CL_MEM_READ_ONLY, bytes, &chunk->buffer, &zeroed, err);
+    if (status != TFM_STATUS_OK) {
         d->host->free(chunk);
-        return tfm__cl_fail(d->host, err, "clCreateBuffer for weights", code);
+        return status;
     }
-    tfm__cl_huge_pages(d, chunk->buffer, bytes);
-    const enum tfm_status status = fill(d, weights, pool, tasks, n, chunk->buffer, err);
+    status = fill(d, weights, pool, tasks, n, chunk->buffer, err);
     if (status != TFM_STATUS_OK) {
         while (pool->n > before)
             d->host->free(pool->entries[--pool->n].name);

@@ -25,9 +25,11 @@ static enum tfm_status make_zeroed(const struct tfm_device *device, size_t bytes
     const struct tfm_backend *table = tfm__device_table(device);
     void *handle = tfm__device_handle(device);
     const size_t chunk = bytes < ((size_t)1 << 20) ? bytes : (size_t)1 << 20;
-    void *zeros = tfm__alloc(chunk);
     void *made = NULL;
 
+    if (table->alloc_zeroed)
+        return table->alloc_zeroed(handle, bytes, buffer, err);
+    void *zeros = tfm__alloc(chunk);
     if (!zeros)
         return no_memory(err);
     enum tfm_status status = table->alloc(handle, bytes, &made, err);

@@ -88,9 +88,10 @@ int tfm__verb_logits(const struct tfm__options *options)
     else if (code == TFM__EXIT_OK)
         code = tfm__prompt_read(options, "", &prompt);
     if (code == TFM__EXIT_OK)
-        code = tfm__setup_model(options, &setup);
+        code = tfm__setup_model_and_devices(options, &setup);
     if (code == TFM__EXIT_OK)
         code = read_tokens(options, setup.model, &prompt);
+    setup.rows = (int64_t)prompt.n;
     if (code == TFM__EXIT_OK)
         code = tfm__setup_session(options, 0, &setup);
     if (code == TFM__EXIT_OK)

@@ -207,17 +207,18 @@ int tfm__verb_run(const struct tfm__options *options)
     int code = tfm__prompt_check(options, 0);
 
     if (code == TFM__EXIT_OK)
-        code = tfm__setup_model(options, &run.setup);
+        code = tfm__setup_model_and_devices(options, &run.setup);
     if (code == TFM__EXIT_OK)
         code = tfm__prompt_read(options, builtin_prompt, &run.prompt);
     if (code == TFM__EXIT_OK)
         code = tfm__prompt_encode(options, tfm_model_tokenizer(run.setup.model), &run.prompt);
     if (code == TFM__EXIT_OK)
         code = begin_empty(&run);
-    if (code == TFM__EXIT_OK)
-        code = make_sampler(&run);
+    run.setup.rows = (int64_t)run.prompt.n;
     if (code == TFM__EXIT_OK)
         code = tfm__setup_session(options, 0, &run.setup);
+    if (code == TFM__EXIT_OK)
+        code = make_sampler(&run);
     if (code == TFM__EXIT_OK)
         code = check_room(&run);
     if (code == TFM__EXIT_OK)

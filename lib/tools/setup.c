@@ -56,7 +56,9 @@ static const char *model_path(const struct tfm__options *options, char found[PAT
     return NULL;
 }
 
-int tfm__setup_model(const struct tfm__options *options, struct tfm__setup *setup)
+static void begin_devices(const struct tfm__options *options, struct tfm__setup *setup);
+
+static int open_model(const struct tfm__options *options, int devices_too, struct tfm__setup *setup)
 {
     char found[PATH_MAX];
     const char *prefix, *path = model_path(options, found, &prefix);
@@ -64,11 +66,23 @@ int tfm__setup_model(const struct tfm__options *options, struct tfm__setup *setu
 
     if (!path)
         return TFM__EXIT_FAILED;
-    double start = tfm__seconds();
+    const double start = tfm__seconds();
+    if (devices_too)
+        begin_devices(options, setup);
     if (tfm_model_open(path, &setup->model, &err))
         return tfm__failed("%s%s", prefix, err.text);
     setup->load_seconds += tfm__seconds() - start;
     return TFM__EXIT_OK;
+}
+
+int tfm__setup_model(const struct tfm__options *options, struct tfm__setup *setup)
+{
+    return open_model(options, 0, setup);
+}
+
+int tfm__setup_model_and_devices(const struct tfm__options *options, struct tfm__setup *setup)
+{
+    return open_model(options, 1, setup);
 }
 
 int tfm__setup_tokenizer(const struct tfm__options *options, struct tfm_tokenizer **tokenizer)
@@ -96,21 +110,32 @@ static int same_file(const char *a, const char *b)
            first.st_ino == second.st_ino;
 }
 
-/* A plugin that was asked for by name and refused is an error, as a missing model would be. */
-static int check_plugins(const struct tfm__options *options, struct tfm_registry *registry)
+/* The first plugin that was asked for by name and refused, with its row; NULL = none was. */
+static const struct tfm_backend_row *refused(const struct tfm__options *options,
+                                             struct tfm_registry *registry, const char **asked)
 {
     for (size_t i = 0; i < options->plugins.n; i++)
         for (size_t k = 0; k < tfm_registry_count(registry); k++) {
             const struct tfm_backend_row *row = tfm_registry_row(registry, k);
-            if (row->status == TFM_STATUS_PLUGIN && same_file(row->file, options->plugins.items[i]))
-                return tfm__failed("--plugin %s: %s", options->plugins.items[i], row->reason);
+            *asked = options->plugins.items[i];
+            if (row->status == TFM_STATUS_PLUGIN && same_file(row->file, *asked))
+                return row;
         }
-    return TFM__EXIT_OK;
+    return NULL;
 }
 
-int tfm__setup_registry(const struct tfm__options *options, struct tfm__setup *setup)
+/* It is an error, as a missing model would be. */
+static int check_plugins(const struct tfm__options *options, struct tfm_registry *registry)
 {
-    struct tfm_error err;
+    const char *asked;
+    const struct tfm_backend_row *row = refused(options, registry, &asked);
+
+    return row ? tfm__failed("--plugin %s: %s", asked, row->reason) : TFM__EXIT_OK;
+}
+
+/* What must be known before the registry is made: variables that plugins and drivers read, how much is told. */
+static void prepare(const struct tfm__options *options)
+{
     if (options->verbose)
         setenv("TFM_VERBOSE", "1", 1);
     tfm__log_begin(tfm__verbose_wanted(options));
@@ -118,9 +143,63 @@ int tfm__setup_registry(const struct tfm__options *options, struct tfm__setup *s
         tfm_threads_set((uint32_t)options->threads);
     tfm__place_add_plugins();
     tfm__kernel_cache_init();
+    /* OpenBLAS's threads wait for their first product in a loop; the processors are needed elsewhere.
+     * 2^22 cycles: about a millisecond. */
+    setenv("OPENBLAS_THREAD_TIMEOUT", "22", 0);
+}
+
+int tfm__setup_registry(const struct tfm__options *options, struct tfm__setup *setup)
+{
+    struct tfm_error err;
+
+    prepare(options);
     if (tfm_registry_create(options->plugins.items, options->plugins.n, &setup->registry, &err))
         return tfm__failed("%s", err.text);
     return TFM__EXIT_OK;
+}
+
+/* ---- in a thread, while the model is opened ---- */
+
+struct opening {
+    const struct tfm__options *options;
+    struct tfm__setup *setup;
+};
+
+static void *open_early(void *data)
+{
+    const struct opening *o = data;
+    struct tfm__setup *setup = o->setup;
+    const char *asked;
+
+    setup->opened = tfm_registry_create(o->options->plugins.items, o->options->plugins.n,
+                                        &setup->registry, &setup->why);
+    if (setup->opened == TFM_STATUS_OK && !refused(o->options, setup->registry, &asked))
+        setup->opened = tfm_devices_open(setup->registry, o->options->backend, -1, setup->devices,
+                                         TFM__SETUP_DEVICES, &setup->n_devices, &setup->why);
+    free(data);
+    return NULL;
+}
+
+/* Does nothing where that cannot be. A driver may set variables in that thread, so nobody reads any here until
+ * it has ended. */
+static void begin_devices(const struct tfm__options *options, struct tfm__setup *setup)
+{
+    struct opening *o = malloc(sizeof *o);
+
+    if (!o)
+        return;
+    *o = (struct opening){options, setup};
+    prepare(options);
+    setup->begun = pthread_create(&setup->opener, NULL, open_early, o) == 0;
+    if (!setup->begun)
+        free(o);
+}
+
+static void wait_for_opener(struct tfm__setup *setup)
+{
+    if (setup->begun)
+        pthread_join(setup->opener, NULL);
+    setup->begun = 0;
 }
 
 /* ---- session
@@ -154,8 +233,10 @@ static enum tfm_status open_session(const struct tfm__options *options,
 {
     for (;;) {
         enum tfm_status status =
-            tfm_devices_open(setup->registry, options->backend, -1, setup->devices,
-                             TFM__SETUP_DEVICES, &setup->n_devices, err);
+            setup->n_devices > 0
+                ? TFM_STATUS_OK
+                : tfm_devices_open(setup->registry, options->backend, -1, setup->devices,
+                                   TFM__SETUP_DEVICES, &setup->n_devices, err);
         if (status != TFM_STATUS_OK)
             return status;
         status = tfm_session_create(setup->model, setup->devices, setup->n_devices, session,
@@ -177,8 +258,14 @@ int tfm__setup_session(const struct tfm__options *options, int64_t context,
     struct tfm__progress progress;
     struct tfm_error err;
     double start = tfm__seconds();
-    int code = tfm__setup_registry(options, setup);
+    const int early = setup->begun;
+    int code = TFM__EXIT_OK;
 
+    wait_for_opener(setup);
+    if (!early)
+        code = tfm__setup_registry(options, setup);
+    else if (setup->opened != TFM_STATUS_OK)
+        code = tfm__failed("%s", setup->why.text);
     if (code == TFM__EXIT_OK)
         code = check_plugins(options, setup->registry);
     if (code != TFM__EXIT_OK)
@@ -188,6 +275,8 @@ int tfm__setup_session(const struct tfm__options *options, int64_t context,
     tfm_session_defaults(&session);
     session.context = options->given.context ? options->context : context;
     session.chunk = options->chunk;
+    if (setup->rows > 0 && setup->rows < session.chunk)
+        session.chunk = setup->rows;
     session.sequences = setup->sequences;
     session.outputs = setup->outputs;
     tfm_dtype_parse(options->cache,
@@ -221,6 +310,7 @@ static void tell_profile(struct tfm_device *device)
 
 void tfm__setup_close(struct tfm__setup *setup)
 {
+    wait_for_opener(setup);
     tfm_session_destroy(setup->session);
     for (size_t i = 0; i < setup->n_devices; i++) {
         tell_profile(setup->devices[i]);

@@ -3,6 +3,8 @@
 #ifndef TFM__TOOLS_SETUP_H
 #define TFM__TOOLS_SETUP_H
 
+#include <pthread.h>
+
 #include <tfm/session.h>
 
 #include "lib/tools/options.h"
@@ -18,11 +20,21 @@ struct tfm__setup {
     double load_seconds; /* of the calls below */
     /* of the session, set before it is made; 0 = its own defaults */
     int64_t sequences, outputs;
+    /* most that a run will have, if that is known: what only longer ones need is not built */
+    int64_t rows;
+    /* what tfm__setup_model_and_devices has started; all of it belongs to that thread until it is waited for */
+    int begun;
+    pthread_t opener;
+    enum tfm_status opened; /* of registry and devices */
+    struct tfm_error why;
 };
 
 /* Each returns an exit code after it has said what is wrong, and is released with tfm__setup_close,
  * which takes a half-filled or zeroed struct. */
 int tfm__setup_model(const struct tfm__options *options, struct tfm__setup *setup);
+/* Also begins to open registry and devices, in a thread of its own, to save that time; tfm__setup_session goes
+ * on from there. */
+int tfm__setup_model_and_devices(const struct tfm__options *options, struct tfm__setup *setup);
 /* Only the tokenizer of the model, or of a file that has nothing else: destroy it. */
 int tfm__setup_tokenizer(const struct tfm__options *options, struct tfm_tokenizer **tokenizer);
 /* Only the registry, for `tfm backends`. */

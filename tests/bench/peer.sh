@@ -134,7 +134,7 @@ eight_theirs() {
 # From start to the first token and exit: the number is its inverse.
 prompt='Once upon a time'
 start_ours() {
-    "$measure" "$tfm" run -m "$model" -t "$threads" -c 2048 -p "$prompt" -n 1 >"$work/lines" || return 1
+    "$measure" "$builddir/run" -m "$model" -t "$threads" -c 2048 -p "$prompt" -n 1 >"$work/lines" || return 1
     awk '{ printf "ours tfm run: %.3f s, %.1f MB\n", $1, $2 / 1e6; print 1 / $1 >ours }' ours="$work/ours" "$work/lines"
 }
 start_theirs() {

@@ -139,6 +139,7 @@ static any_function real(const char *name)
 
 typedef void(CL_CALLBACK *context_notify)(const char *, const void *, size_t, void *);
 typedef void(CL_CALLBACK *program_notify)(cl_program, void *);
+typedef void(CL_CALLBACK *memory_notify)(cl_mem, void *);
 typedef const cl_context_properties *context_list;
 
 /* platforms and devices */
@@ -233,6 +234,8 @@ CREATE(cl_mem, FAULT_MEMORY, clCreateSubBuffer,
        (buffer, flags, type, info, status))
 RETAIN(clRetainMemObject, cl_mem, FAULT_MEMORY)
 RELEASE(clReleaseMemObject, cl_mem, FAULT_MEMORY)
+CALL(clSetMemObjectDestructorCallback, (cl_mem memory, memory_notify notify, void *data),
+     (memory, notify, data))
 CALL(clGetMemObjectInfo,
      (cl_mem memory, cl_mem_info what, size_t size, void *value, size_t *needed),
      (memory, what, size, value, needed))

@@ -335,6 +335,7 @@ START_TEST(a_wrong_way_is_not_taken)
     memset(&err, 0, sizeof err);
     setenv("TFM_ACT", "auto", 1);
     ck_assert_msg(parts_try(&d, &err) == TFM_STATUS_OK, "%s", err.text);
+    tfm__cl_int8_settle(parts_handle(&d));
     ck_assert_int_eq(parts_handle(&d)->settings.act, TFM__CL_ACT_F32);
     test_devices_close(&d);
     unspoil();
@@ -367,7 +368,7 @@ END_TEST
 START_TEST(the_default_is_auto)
 {
     static const char *const words[] = {NULL, "auto", "f32"};
-    enum tfm__cl_act_choice taken[3];
+    int taken[3];
 
     for (size_t i = 0; i < 3; i++) {
         struct test_devices d;
@@ -377,7 +378,12 @@ START_TEST(the_default_is_auto)
         else
             unsetenv("TFM_ACT");
         ck_assert_msg(parts_try(&d, &err) == TFM_STATUS_OK, "%s", err.text);
+        /* found out when it is wanted: who multiplies nothing does without the proof */
+        ck_assert_int_eq(parts_handle(&d)->settings.act,
+                         i < 2 ? TFM__CL_ACT_AUTO : TFM__CL_ACT_F32);
+        tfm__cl_int8_settle(parts_handle(&d));
         taken[i] = parts_handle(&d)->settings.act;
+        ck_assert_int_ne(taken[i], TFM__CL_ACT_AUTO);
         test_devices_close(&d);
     }
     ck_assert_int_eq(taken[0], taken[1]);

@@ -82,6 +82,47 @@ START_TEST(model_decodes_without_allocations)
 }
 END_TEST
 
+/* clCreate* calls from opening a device to the logits of a prompt, in chunks of `chunk` tokens. */
+static unsigned long creates_of(int64_t chunk, float *logits, size_t n)
+{
+    static const int32_t prompt[PROMPT] = {72, 101, 108, 108, 111};
+    struct test_devices devices;
+    struct tfm_model *model = NULL;
+    struct tfm_session *session = NULL;
+    struct tfm_session_options options;
+    struct tfm_error err = {0};
+    const unsigned long before = cl_creates();
+
+    test_devices_open(&devices);
+    ck_assert_msg(tfm_model_open(tiny_path, &model, &err) == TFM_STATUS_OK, "%s", err.text);
+    tfm_session_defaults(&options);
+    options.context = 32;
+    options.chunk = chunk;
+    ck_assert_msg(tfm_session_create(model, devices.device, devices.n, &options, &session, &err) ==
+                      TFM_STATUS_OK,
+                  "%s", err.text);
+    feed(session, prompt, PROMPT);
+    const unsigned long made = cl_creates() - before;
+    memcpy(logits, tfm_session_logits(session), n * sizeof *logits);
+    tfm_session_destroy(session);
+    tfm_model_close(model);
+    test_devices_close(&devices);
+    return made;
+}
+
+/* Fault: a short prompt waits for programs and kernels that none of its runs comes to. */
+START_TEST(a_plan_for_few_rows_makes_what_it_needs)
+{
+    enum { VALUES = 64 };
+    float few[VALUES], many[VALUES];
+    const unsigned long of_few = creates_of(8, few, VALUES), of_many = creates_of(9, many, VALUES);
+
+    ck_assert_msg(of_few + 20 < of_many, "%lu clCreate* calls for 8 rows, %lu for 9", of_few,
+                  of_many);
+    ck_assert_mem_eq(few, many, sizeof few);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
     (void)argc;
@@ -105,6 +146,7 @@ int main(int argc, char **argv)
     TCase *tcase = tcase_create("decode");
     tcase_set_timeout(tcase, 60);
     tcase_add_loop_test(tcase, tiny_decodes_without_allocations, 0, 2);
+    tcase_add_test(tcase, a_plan_for_few_rows_makes_what_it_needs);
     if (test_model_path())
         tcase_add_test(tcase, model_decodes_without_allocations);
     suite_add_tcase(suite, tcase);

@@ -161,15 +161,16 @@ if grep -q '^opencl .* usable ' "$out"; then
     test $code -eq 0 && test -s "$out" && grep -q 'rms_norm.cl.*auto tries the next$' "$err" &&
         ! grep -q '| opencl: ' "$err"
     verdict $? '... auto tries the next'
-    # one that is compiled only with the plan
+    # one that is compiled only with the plan, for more rows than phases take
+    long='Once upon a time there was a kernel'
     cp "$srcdir"/kernels/rms_norm.cl "$work/kernels"
     for file in linear gqa_attention_split; do
         test -f "$srcdir/kernels/$file.cl" || continue
         echo 'this is no kernel' >>"$work/kernels/$file.cl"
-        call_with "TFM_KERNEL_PATH=$work/kernels" run --backend opencl -n 1
+        call_with "TFM_KERNEL_PATH=$work/kernels" run --backend opencl -n 1 -p "$long"
         test $code -eq 1 && test ! -s "$out" && grep -q BUILD "$err"
         verdict $? "$file: an error when opencl was named"
-        call_with "TFM_KERNEL_PATH=$work/kernels" run -n 1
+        call_with "TFM_KERNEL_PATH=$work/kernels" run -n 1 -p "$long"
         test $code -eq 0 && test -s "$out" && grep -q "$file.cl.*auto t[a-z]* the next\$" "$err" &&
             ! grep -q '| opencl: ' "$err"
         verdict $? "$file: ... auto takes the next"

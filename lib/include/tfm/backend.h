@@ -301,6 +301,10 @@ struct tfm_backend {
     enum tfm_status (*sync)(void *device, struct tfm_error *err);
     /* optional: a named table or NULL: "opencl.counters-1". device may be NULL. */
     const void *(*extension)(void *device, const char *name);
+    /* optional: as alloc, but it holds zeros. For memory of which perhaps little is ever used, as that of
+     * caches: pages that nobody touches need not be there. NULL = alloc, then zeros are uploaded. */
+    enum tfm_status (*alloc_zeroed)(void *device, size_t bytes, void **buffer,
+                                    struct tfm_error *err);
 };
 
 /* ---- an extension: objects and memory that belong to the program ------------------------------ */
