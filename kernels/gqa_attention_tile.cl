@@ -204,6 +204,24 @@ TFM_INLINE float16 tfm_attention_exp(float16 x)
     return p * as_float16((as_int16(bits) << 23) + (127 << 23));
 }
 
+/* exp of what is not above 0, for plain causal attention, where nothing is masked by a weight of 0: 2^n 2^r with
+ * |r| <= 1/2, 2^r by its series, to 2 units in the last place near 0; what is below -87 counts as that. */
+TFM_INLINE float16 tfm_attention_weight(float16 x)
+{
+    x *= 1.44269504f;
+    x = x < (float16)(-126.0f) ? (float16)(-126.0f) : x;
+    const float16 bits = tfm_round_bits(x), r = x - (bits - TFM_ROUNDING);
+    float16 p = 1.5403530e-4f;
+
+    p = fma(p, r, (float16)(1.3333558e-3f));
+    p = fma(p, r, (float16)(9.6181291e-3f));
+    p = fma(p, r, (float16)(5.5504109e-2f));
+    p = fma(p, r, (float16)(2.4022651e-1f));
+    p = fma(p, r, (float16)(6.9314718e-1f));
+    p = fma(p, r, (float16)(1.0f));
+    return as_float16(as_int16(p) + (as_int16(bits) << 23));
+}
+
 /* From the scores the probabilities (not yet divided) of query j over cells [skip, seen) of the tile that begins at
  * `cell`; returns the factor that earlier sums of this split shrink by. */
 static float tfm_attention_softmax(struct tfm_attention *a, uint j, uint skip, uint seen, uint cell,
@@ -212,8 +230,11 @@ static float tfm_attention_softmax(struct tfm_attention *a, uint j, uint skip, u
     const float16 lane = (float16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     __global float *p = a->p + j * TFM_ATTENTION_KEYS;
     float16 most = -INFINITY, mass = 0.0f;
+    uint i = skip & ~15u;
 
-    for (uint i = skip & ~15u; i < seen; i += 16) {
+    for (; !TFM_ATTENTION_GENERAL && i + 16 <= seen; i += 16)
+        most = fmax(most, vload16(0, p + i));
+    for (; i < seen; i += 16) {
         float16 score = vload16(0, p + i);
         if (TFM_ATTENTION_GENERAL) {
             score = tfm_attention_adjust(a, j, cell + i, score, s);
@@ -226,12 +247,14 @@ static float tfm_attention_softmax(struct tfm_attention *a, uint j, uint skip, u
     const float before = a->most[j], now = fmax(before, tfm_max16(most));
     const float base = now == -INFINITY ? 0.0f : now;
 
-    for (uint i = skip & ~15u; i < seen; i += 16) {
-        const float16 weight = tfm_attention_exp(vload16(0, p + i) - base);
+    for (i = skip & ~15u; i < seen; i += 16) {
+        const float16 below = vload16(0, p + i) - base;
+        const float16 weight =
+            TFM_ATTENTION_GENERAL ? tfm_attention_exp(below) : tfm_attention_weight(below);
         tfm_put16(weight, 0, p + i);
         mass += weight;
     }
-    const float shrink = before == now ? 1.0f : exp(before - base);
+    const float shrink = before == now ? 1.0f : tfm_attention_exp((float16)(before - base)).s0;
     a->most[j] = now;
     a->mass[j] = a->mass[j] * shrink + tfm_sum16(mass);
     return shrink;

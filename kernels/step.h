@@ -62,7 +62,8 @@ typedef float tfm_f32;
 #define TFM_PROJECT_ROPE   4u  /* rope with table and pos: operands 5, 6 */
 #define TFM_PROJECT_APPEND 8u  /* also to the cache: operand 7 */
 #define TFM_PROJECT_OWN    16u /* x is what this part has in its scratch */
-#define TFM_PROJECT_SUMS   32u /* first of its phase that needs them: makes the sums of x, or its integers */
+#define TFM_PROJECT_SUMS \
+    32u /* first of its phase that needs them: makes the sums of x, or its integers */
 
 struct tfm_step {
     tfm_u64 at[TFM_STEP_OPERANDS];   /* byte offset of each operand in its buffer */

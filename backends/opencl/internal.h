@@ -53,7 +53,7 @@ enum tfm_status tfm__cl_sources_gather(const struct tfm__cl_sources *sources, co
 
 /* Constants of kernels/gqa_attention.cl that the host counts with; passed to it with -D. */
 enum {
-    TFM__CL_ATTENTION_QUERIES = 48,
+    TFM__CL_ATTENTION_QUERIES = 96,
     TFM__CL_ATTENTION_KEYS = 64,
 };
 

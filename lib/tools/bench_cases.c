@@ -303,6 +303,13 @@ static struct traits traits_of(enum tfm_op op)
         {TFM_OP_GLU, 1, 1, 4},
         {TFM_OP_MUL, 1, 1, 1},
         {TFM_OP_SCALE, 1, 0, 1},
+        {TFM_OP_RMS_NORM_GRAD, 1, 1, 12},
+        {TFM_OP_LAYER_NORM_GRAD, 1, 1, 14},
+        {TFM_OP_RELU_GRAD, 1, 1, 1},
+        {TFM_OP_SILU_GRAD, 1, 1, 8},
+        {TFM_OP_GELU_GRAD, 1, 1, 24},
+        {TFM_OP_SIGMOID_GRAD, 1, 1, 8},
+        {TFM_OP_SCALE_GRAD, 1, 1, 12},
     };
 
     for (size_t i = 0; i < sizeof list / sizeof *list; i++)

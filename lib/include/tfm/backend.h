@@ -64,7 +64,7 @@ struct tfm_tensor {
     int32_t is_trainable; /* PARAMETER: 1 = its values change. They lie row-major, as the
                                          graph has them, in memory of each exec, like a state's; they
                                          are no weights for compile (ABI minor 2) */
-    int32_t may_be_none;              /* I32: 1 = -1 is a value too and means none (ABI minor 2) */
+    int32_t may_be_none;  /* I32: 1 = -1 is a value too and means none (ABI minor 2) */
 };
 
 /* The layer that a node belongs to: kind "attention", name "blk.3.attn". */
