@@ -24,13 +24,17 @@ enum tfm_status tfm__cl_alloc(void *device, size_t bytes, void **buffer, struct 
     return status;
 }
 
-static cl_int fill_with_zeros(const struct tfm__cl_device *d, cl_mem memory, size_t bytes)
+static enum tfm_status fill_with_zeros(const struct tfm__cl_device *d, cl_mem memory, size_t bytes,
+                                       struct tfm_error *err)
 {
     const cl_uchar zero = 0;
-    const cl_int code =
+    cl_int code =
         clEnqueueFillBuffer(d->queue, memory, &zero, sizeof zero, 0, bytes, 0, NULL, NULL);
 
-    return code == CL_SUCCESS ? clFinish(d->queue) : code;
+    if (code != CL_SUCCESS)
+        return tfm__cl_fail(d->host, err, "clEnqueueFillBuffer", code);
+    code = clFinish(d->queue);
+    return code == CL_SUCCESS ? TFM_STATUS_OK : tfm__cl_fail(d->host, err, "clFinish", code);
 }
 
 enum tfm_status tfm__cl_alloc_zeroed(void *device, size_t bytes, void **buffer,
@@ -39,17 +43,15 @@ enum tfm_status tfm__cl_alloc_zeroed(void *device, size_t bytes, void **buffer,
     const struct tfm__cl_device *d = device;
     cl_mem memory = NULL;
     int zeroed = 0;
-    const enum tfm_status status = create(d, bytes, &memory, &zeroed, err);
+    enum tfm_status status = create(d, bytes, &memory, &zeroed, err);
 
-    if (status != TFM_STATUS_OK)
-        return status;
-    const cl_int code = zeroed ? CL_SUCCESS : fill_with_zeros(d, memory, bytes);
-    if (code != CL_SUCCESS) {
+    if (status == TFM_STATUS_OK && !zeroed)
+        status = fill_with_zeros(d, memory, bytes, err);
+    if (status == TFM_STATUS_OK)
+        *buffer = memory;
+    else if (memory)
         (void)clReleaseMemObject(memory);
-        return tfm__cl_fail(d->host, err, "clEnqueueFillBuffer", code);
-    }
-    *buffer = memory;
-    return TFM_STATUS_OK;
+    return status;
 }
 
 void tfm__cl_free(void *device, void *buffer)
