@@ -30,7 +30,7 @@ static const struct spoil {
 } spoils[] = {
     {"rms_norm.cl", "+ s->eps)", "+ s->eps) * 1.01f"},
     {"rope.cl", "tfm_store16(", "tfm_store16(0.25f + "},
-    {"swiglu.cl", "tfm_store16(", "tfm_store16(0.25f + "},
+    {"swiglu.cl", "tfm_storev(", "tfm_storev(0.25f + "},
     {"gqa_attention_split.cl", "1.0f / mass", "1.01f / mass"},
     {"linear_panels.cl", "sums[2 * t + 1] + bias[1]", "sums[2 * t + 1] * 1.01f + bias[1]"},
     {"unpack.cl", "fma(low, d, m)", "fma(low, d, m * 1.01f)"},
