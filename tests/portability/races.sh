@@ -16,7 +16,7 @@ test $# -gt 0 && shift
 work=$build/portability
 libraries=$work/root/usr/lib/x86_64-linux-gnu
 test -e "$work/root/usr/lib/oclgrind/liboclgrind-rt-icd.so" ||
-    { echo "no Oclgrind in $work: tests/portability/table.sh $1 oclgrind-wide fetches it" >&2; exit 2; }
+    { echo "no Oclgrind in $work: tests/portability/table.sh $build oclgrind-wide fetches it" >&2; exit 2; }
 ops=${*:-$(sed -n 's/^TFM_OP([^,]*,[^,]*, *\([a-z_]*\),.*/\1/p' "$source_tree/lib/include/tfm/ops.def")}
 commit=$(git -C "$source_tree" rev-parse --short=10 HEAD 2>/dev/null || echo unknown)
 mkdir -p "$work/races" "$work/oclgrind" || exit 2
