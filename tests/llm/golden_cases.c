@@ -222,7 +222,7 @@ int golden_cases_run(const char *backend)
         return tests_skip("the backend cannot be used here");
     Suite *suite = suite_create("golden");
     TCase *tcase = tcase_create("golden");
-    tcase_set_timeout(tcase, 180);
+    tcase_set_timeout(tcase, 400);
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, prompts_and_greedy_f32_cache);
     tcase_add_test(tcase, prompts_default_cache);
