@@ -52,7 +52,7 @@ enum tfm_status tfm__cl_norm_grad_plan(struct tfm__cl_planner *p, const struct t
     launch.step.vectors = tfm__cl_vectors(x);
     launch.step.eps = (float)node->attrs.eps;
     launch.cost = 6 * (uint64_t)tfm_tensor_row_elements(x);
-    enum tfm_status status = tfm__cl_plan_launch(p, &launch);
+    enum tfm_status status = tfm__cl_plan_each(p, &launch);
     if (status != TFM_STATUS_OK || (!dgamma && !dbeta))
         return status;
     launch.kernel.name = names->columns;
@@ -60,5 +60,5 @@ enum tfm_status tfm__cl_norm_grad_plan(struct tfm__cl_planner *p, const struct t
     launch.operands[2] = launch.operands[4];
     launch.operands[3] = tfm__cl_operand_of(p, dgamma, TFM__CL_RAW);
     launch.operands[4] = tfm__cl_operand_of(p, dbeta, TFM__CL_RAW);
-    return tfm__cl_plan_launch(p, &launch);
+    return tfm__cl_plan_each(p, &launch);
 }

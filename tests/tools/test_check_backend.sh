@@ -48,20 +48,20 @@ wrong() {
 # under a sanitizer a crash is a report and exit code 1
 crashed='(crashed: signal 11|the process ended with exit code 1)'
 heads='gqa_attention f32, cache f32, 9/3 heads of 64:'
-wrong head_map gqa_attention "$heads a head reads its own group: value 64 of row 0 is 2 instead of 1"
-wrong mask gqa_attention "$heads a row sees the cells up to its own: value 0 of row 0 is 1 instead of 1.5"
+wrong head_map gqa_attention "$heads a head reads its own group: output: value 64 of row 0 is 2 instead of 1"
+wrong mask gqa_attention "$heads a row sees the cells up to its own: output: value 0 of row 0 is 1 instead of 1.5"
 wrong cell gqa_attention "$heads 1 row after 63 cells: .* they are NaN"
 wrong beta linear "linear f32 weight \[3, 1\]: 1 row: .* they are NaN: read from an output's old content"
 wrong offset add 'add f32 \[N\]: 65 rows: .* near 12345, .*: an offset was ignored'
-wrong dtype add 'add f16 \[N, 33\]: 65 rows: value [0-9]+ of row [0-9]+ is .* instead of '
+wrong dtype add 'add f16 \[N, 33\]: 65 rows: output: value [0-9]+ of row [0-9]+ is .* instead of '
 wrong leak 'add|linear|gqa_attention|close' "linear .*: gives back what it took: [0-9]+ blocks of the host's alloc"
 grep -q '^not ok .* close gives everything back: [0-9]* blocks' "$out"
 verdict $? '... and close tells of all of them'
 wrong past_end add "add f32 \[N\]: 65 rows: .* changed memory .* of 'output', [0-9]+ past its end"
-wrong ragged linear 'linear f32 weight \[7, 31\]: 65 rows: value 0 of row 0 is .* instead of'
+wrong ragged linear 'linear f32 weight \[7, 31\]: 65 rows: output: value 0 of row 0 is .* instead of'
 wrong input add "add f32 \[N\]: 65 rows: .* changed memory that is not its output: .* of 'b'"
-wrong nan_lost add 'add f32 \[N\]: NaN and infinities in one row: value 0 of row 1 is 0 instead of -?nan'
-wrong threads linear 'linear .*: two threads: thread [01]: value'
+wrong nan_lost add 'add f32 \[N\]: NaN and infinities in one row: output: value 0 of row 1 is 0 instead of -?nan'
+wrong threads linear 'linear .*: two threads: thread [01]: output: value'
 wrong no_memory 'add|linear|gqa_attention' "add .*: allocations fail: $crashed"
 wrong exit 'add|linear' 'linear .*: 31 rows: the process ended with exit code 3'
 wrong crash linear "linear f32 weight \[3, 1\]: 65 rows: $crashed"
