@@ -48,7 +48,7 @@ static void add_bias(struct tfm__sample *sample, const struct kind *kind,
 
 static void make(struct tfm__sample *sample, const struct kind *kind, uint32_t rows, int lse)
 {
-    struct tfm_tensor *second;
+    struct tfm_tensor *second = NULL;
     const int64_t q_shape[] = {kind->heads, kind->d}, k_shape[] = {kind->groups, kind->d};
     const int64_t cache_shape[] = {SLOTS, kind->cells, kind->groups, kind->d};
     struct tfm_attention config = {.scale = kind->scale,
