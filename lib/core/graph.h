@@ -57,6 +57,14 @@ void tfm__graph_freeze(struct tfm_graph *graph);
 
 /* 1 if the graph can still be built; else the reason is in its error. */
 int tfm__graph_open(struct tfm_graph *graph, const char *what);
+/* Grows an array of pointers, n of *room, by one; 1 = out of memory. */
+int tfm__graph_reserve(void ***array, uint32_t n, uint32_t *room);
+/* In tensors.c: 1 if a tensor of this dtype and shape can be; and the copy of `model` under `name` in the graph,
+ * which is not checked, NULL after NOMEM. Else the reason is in the graph's error. */
+int tfm__graph_valid_tensor(struct tfm_graph *graph, const struct tfm_tensor *tensor,
+                            const char *name);
+struct tfm_tensor *tfm__graph_add_tensor(struct tfm_graph *graph, const struct tfm_tensor *model,
+                                         const char *name);
 /* Of each list what stands before `end`, the younger part; NULL = all. Undone, an output is an intermediate
  * of its old name again. */
 void tfm__graph_makers_free(struct tfm_graph *graph, const void *end);
@@ -81,8 +89,5 @@ static inline const struct tfm_tensor *tfm__tensor_root(const struct tfm_tensor 
 /* Bytes of one outermost slice, and of the whole when the outermost extent is `outer`. The graph
  * checked that neither overflows for FIXED; returns 1 on overflow otherwise. */
 int tfm__tensor_bytes(const struct tfm_tensor *tensor, int64_t outer, size_t *bytes);
-
-/* Largest outermost extent under a capacity. */
-int64_t tfm__tensor_outer(const struct tfm_tensor *tensor, const struct tfm_capacity *capacity);
 
 #endif
