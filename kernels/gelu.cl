@@ -102,14 +102,10 @@ static void tfm_gelu(__global const uchar *x, __global uchar *y, __global const 
     /* The tail goes through the same code: erfc of so many lanes is long, and some compilers take minutes
      * for a second copy. */
     for (ulong v = tfm_first(vectors, part, parts); v < end; v += tfm_stride(parts)) {
-        const uint left = (uint)min(n - v * TFM_VECTOR, (ulong)TFM_VECTOR);
-        const tfm_floatv from = left == TFM_VECTOR ? tfm_loadv(x, v * TFM_VECTOR, s->type[0])
-                                        : tfm_loadv_tail(x, v * TFM_VECTOR, left, s->type[0]);
-        const tfm_floatv to = tfm_gelu_of(from, s->tanh_form);
-        if (left == TFM_VECTOR)
-            tfm_storev(to, y, v * TFM_VECTOR, s->type[1]);
-        else
-            tfm_storev_tail(to, y, v * TFM_VECTOR, left, s->type[1]);
+        const ulong at = v * TFM_VECTOR;
+        const uint left = (uint)min(n - at, (ulong)TFM_VECTOR);
+        const tfm_floatv from = tfm_loadv_n(x, at, left, s->type[0]);
+        tfm_storev_n(tfm_gelu_of(from, s->tanh_form), y, at, left, s->type[1]);
     }
 }
 

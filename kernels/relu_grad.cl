@@ -20,21 +20,16 @@ static void tfm_relu_grad(__global const uchar *x, __global const uchar *dy, __g
     const ulong end = tfm_end(vectors, part, parts);
 
     for (ulong v = tfm_first(vectors, part, parts); v < end; v += tfm_stride(parts)) {
-        const uint left = (uint)min(n - v * TFM_VECTOR, (ulong)TFM_VECTOR);
-        const tfm_floatv from = left == TFM_VECTOR ? tfm_loadv(x, v * TFM_VECTOR, s->type[0])
-                                        : tfm_loadv_tail(x, v * TFM_VECTOR, left, s->type[0]);
-        const tfm_floatv dy_from = left == TFM_VECTOR ? tfm_loadv(dy, v * TFM_VECTOR, s->type[1])
-                                           : tfm_loadv_tail(dy, v * TFM_VECTOR, left, s->type[1]);
-        const tfm_floatv to = tfm_relu_grad_of(from, dy_from);
-        if (left == TFM_VECTOR)
-            tfm_storev(to, dx, v * TFM_VECTOR, s->type[2]);
-        else
-            tfm_storev_tail(to, dx, v * TFM_VECTOR, left, s->type[2]);
+        const ulong at = v * TFM_VECTOR;
+        const uint left = (uint)min(n - at, (ulong)TFM_VECTOR);
+        const tfm_floatv from = tfm_loadv_n(x, at, left, s->type[0]);
+        const tfm_floatv above = tfm_loadv_n(dy, at, left, s->type[1]);
+        tfm_storev_n(tfm_relu_grad_of(from, above), dx, at, left, s->type[2]);
     }
 }
 
-__kernel void tfm_run_relu_grad(__global const uchar *x, __global const uchar *dy, __global uchar *dx,
-                                __global const struct tfm_step *steps, uint index,
+__kernel void tfm_run_relu_grad(__global const uchar *x, __global const uchar *dy,
+                                __global uchar *dx, __global const struct tfm_step *steps, uint index,
                                 __global const int *rows)
 {
     __global const struct tfm_step *s = steps + index;

@@ -13,31 +13,26 @@ static tfm_floatv tfm_sigmoid_grad_of(tfm_floatv x)
 }
 
 static void tfm_sigmoid_grad(__global const uchar *x, __global const uchar *dy, __global uchar *dx,
-                          __global const struct tfm_step *s, __global const int *rows, uint part,
-                          uint parts)
+                             __global const struct tfm_step *s, __global const int *rows, uint part,
+                             uint parts)
 {
     const ulong n = (ulong)tfm_rows(s, rows) * s->width, vectors = (n + TFM_VECTOR - 1) / TFM_VECTOR;
     const ulong end = tfm_end(vectors, part, parts);
 
     for (ulong v = tfm_first(vectors, part, parts); v < end; v += tfm_stride(parts)) {
-        const uint left = (uint)min(n - v * TFM_VECTOR, (ulong)TFM_VECTOR);
-        const tfm_floatv from = left == TFM_VECTOR ? tfm_loadv(x, v * TFM_VECTOR, s->type[0])
-                                        : tfm_loadv_tail(x, v * TFM_VECTOR, left, s->type[0]);
-        const tfm_floatv dy_from = left == TFM_VECTOR ? tfm_loadv(dy, v * TFM_VECTOR, s->type[1])
-                                           : tfm_loadv_tail(dy, v * TFM_VECTOR, left, s->type[1]);
-        const tfm_floatv to = tfm_sigmoid_grad_of(from) * dy_from;
-        if (left == TFM_VECTOR)
-            tfm_storev(to, dx, v * TFM_VECTOR, s->type[2]);
-        else
-            tfm_storev_tail(to, dx, v * TFM_VECTOR, left, s->type[2]);
+        const ulong at = v * TFM_VECTOR;
+        const uint left = (uint)min(n - at, (ulong)TFM_VECTOR);
+        const tfm_floatv from = tfm_loadv_n(x, at, left, s->type[0]);
+        const tfm_floatv above = tfm_loadv_n(dy, at, left, s->type[1]);
+        tfm_storev_n(tfm_sigmoid_grad_of(from) * above, dx, at, left, s->type[2]);
     }
 }
 
-__kernel void tfm_run_sigmoid_grad(__global const uchar *x, __global const uchar *dy, __global uchar *dx,
-                                __global const struct tfm_step *steps, uint index,
-                                __global const int *rows)
+__kernel void tfm_run_sigmoid_grad(__global const uchar *x, __global const uchar *dy,
+                                   __global uchar *dx, __global const struct tfm_step *steps, uint index,
+                                   __global const int *rows)
 {
     __global const struct tfm_step *s = steps + index;
     tfm_sigmoid_grad(x + s->at[0], dy + s->at[1], dx + s->at[2], s, rows, get_global_id(0),
-                  get_global_size(0));
+                     get_global_size(0));
 }

@@ -84,3 +84,17 @@ static void tfm_storev_tail(tfm_floatv value, __global uchar *p, ulong i, uint n
     tfm_store_tail(value, p, i, n, type);
 }
 #endif
+
+/* The whole vector, or its first n lanes. */
+static tfm_floatv tfm_loadv_n(__global const uchar *p, ulong i, uint n, uint type)
+{
+    return n == TFM_VECTOR ? tfm_loadv(p, i, type) : tfm_loadv_tail(p, i, n, type);
+}
+
+static void tfm_storev_n(tfm_floatv value, __global uchar *p, ulong i, uint n, uint type)
+{
+    if (n == TFM_VECTOR)
+        tfm_storev(value, p, i, type);
+    else
+        tfm_storev_tail(value, p, i, n, type);
+}
