@@ -13,6 +13,7 @@
 #include "lib/core/checked.h"
 #include "lib/core/map.h"
 #include "lib/llm/gguf_internal.h"
+#include "lib/llm/safetensors_types.h"
 #include "lib/llm/text.h"
 
 enum { LENGTH_BYTES = 8, HEADER_MAX_BYTES = 100000000 };
@@ -25,18 +26,6 @@ struct tfm_safetensors {
     struct tfm_safetensor *tensors;
     const struct tfm_safetensor **by_name; /* sorted */
     size_t n;
-};
-
-static const struct {
-    const char *name;
-    size_t bytes;
-    int dtype;
-} types[] = {
-#define NONE                                     (-1)
-#define TFM_SAFETENSORS_TYPE(NAME, bytes, dtype) {#NAME, bytes, dtype},
-#include "lib/llm/safetensors_types.def"
-#undef TFM_SAFETENSORS_TYPE
-#undef NONE
 };
 
 static TFM_PRINTF(4, 5) enum tfm_status fail(const struct tfm_safetensors *file, const char *tensor,
@@ -119,13 +108,14 @@ static enum tfm_status read_type(const struct tfm_safetensors *file, struct tfm_
 
     if (!name)
         return fail(file, tensor->name, err, "its dtype is missing or no text");
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-        if (strcmp(types[i].name, name) != 0)
+    for (size_t i = 0; i < TFM__SAFETENSORS_TYPES; i++) {
+        if (strcmp(tfm__safetensors_types[i].name, name) != 0)
             continue;
-        tensor->type_name = types[i].name;
-        tensor->known = types[i].dtype >= 0;
-        tensor->dtype = tensor->known ? (enum tfm_dtype)types[i].dtype : TFM_DTYPE_COUNT;
-        *bytes = types[i].bytes;
+        tensor->type_name = tfm__safetensors_types[i].name;
+        tensor->known = tfm__safetensors_types[i].dtype >= 0;
+        tensor->dtype =
+            tensor->known ? (enum tfm_dtype)tfm__safetensors_types[i].dtype : TFM_DTYPE_COUNT;
+        *bytes = tfm__safetensors_types[i].bytes;
         return TFM_STATUS_OK;
     }
     struct tfm__quoted quoted;

@@ -9,18 +9,7 @@
 #include "lib/core/checked.h"
 #include "lib/core/save.h"
 #include "lib/llm/put_rows.h"
-
-static const struct {
-    const char *name;
-    size_t bytes;
-    int dtype;
-} types[] = {
-#define NONE                                     (-1)
-#define TFM_SAFETENSORS_TYPE(NAME, bytes, dtype) {#NAME, bytes, dtype},
-#include "lib/llm/safetensors_types.def"
-#undef TFM_SAFETENSORS_TYPE
-#undef NONE
-};
+#include "lib/llm/safetensors_types.h"
 
 /* A tensor on its way: what the caller gave, and what was worked out. */
 struct entry {
@@ -43,10 +32,10 @@ static enum tfm_status check(struct entry *entry, struct tfm_error *err)
     const struct tfm_dtype_info *from = tfm_dtype_info(s->from);
     const int64_t heads = s->pair_rows < 0 ? -s->pair_rows : s->pair_rows;
 
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (types[i].dtype == (int)s->dtype) {
-            entry->type = types[i].name;
-            entry->width = types[i].bytes;
+    for (size_t i = 0; i < TFM__SAFETENSORS_TYPES; i++)
+        if (tfm__safetensors_types[i].dtype == (int)s->dtype) {
+            entry->type = tfm__safetensors_types[i].name;
+            entry->width = tfm__safetensors_types[i].bytes;
         }
     if (!s->name || !*s->name || strcmp(s->name, "__metadata__") == 0)
         return tfm_error_set(err, TFM_STATUS_INVALID_ARGUMENT, "a tensor without a name");
