@@ -16,15 +16,16 @@
 #include <tfm/status.h>
 
 struct tfm__save {
-    int fd;     /* -1 = none open */
-    int direct; /* no regular file (a pipe, /dev/null): written to as it is */
+    int fd;              /* -1 = none open */
+    int direct;          /* no regular file (a pipe, /dev/null): written to as it is */
+    char name[PATH_MAX]; /* as the caller gave it: for errors */
     char target[PATH_MAX], temporary[PATH_MAX + 48];
 };
 
 static inline enum tfm_status tfm__save_fail(const struct tfm__save *save, int error,
                                              struct tfm_error *err)
 {
-    return tfm_error_set(err, TFM_STATUS_IO, "%s: cannot be written: %s", save->target,
+    return tfm_error_set(err, TFM_STATUS_IO, "%s: cannot be written: %s", save->name,
                          strerror(error));
 }
 
@@ -64,6 +65,7 @@ static inline enum tfm_status tfm__save_begin(struct tfm__save *save, const char
 
     save->fd = -1;
     save->direct = 0;
+    snprintf(save->name, sizeof save->name, "%s", path);
     /* through a link to the file itself, which the rename would replace */
     if (!realpath(path, save->target) &&
         snprintf(save->target, sizeof save->target, "%s", path) >= (int)sizeof save->target)
