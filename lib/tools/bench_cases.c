@@ -36,6 +36,15 @@ static struct tfm_tensor *weight(struct scene *s, const char *name, enum tfm_dty
     return tfm_graph_parameter(s->graph, full, dtype, d1 ? 2 : 1, (int64_t[]){d0, d1});
 }
 
+/* A state of this unit that is added to. */
+static struct tfm_tensor *sum(struct scene *s, const char *name, int64_t d0, int64_t d1)
+{
+    char full[64];
+
+    snprintf(full, sizeof full, "%s.%u", name, s->unit);
+    return tfm_graph_state(s->graph, full, beside(s->c->dtype), d1 ? 2 : 1, (int64_t[]){d0, d1});
+}
+
 /* ---- unit_<stem>: nodes of one unit; x [N, d1] unless said otherwise ---- */
 
 /* table [VOCAB, d1] */
@@ -70,14 +79,9 @@ static struct tfm_tensor *unit_linear_grad_x(struct scene *s, struct tfm_tensor 
 
 static struct tfm_tensor *unit_linear_grad_w(struct scene *s, struct tfm_tensor *x)
 {
-    char name[2][32];
+    struct tfm_tensor *up = sum(s, "up", s->c->d2, s->c->d1);
+    struct tfm_tensor *down = sum(s, "down", s->c->d1, s->c->d2);
 
-    snprintf(name[0], sizeof name[0], "up.%u", s->unit);
-    snprintf(name[1], sizeof name[1], "down.%u", s->unit);
-    struct tfm_tensor *up =
-        tfm_graph_state(s->graph, name[0], TFM_DTYPE_F32, 2, (int64_t[]){s->c->d2, s->c->d1});
-    struct tfm_tensor *down =
-        tfm_graph_state(s->graph, name[1], TFM_DTYPE_F32, 2, (int64_t[]){s->c->d1, s->c->d2});
     return tfm_op_linear_grad_w(s->graph, x, s->side, up, NULL) &&
                    tfm_op_linear_grad_w(s->graph, s->side, x, down, NULL)
                ? x
@@ -114,12 +118,8 @@ static struct tfm_tensor *unit_cross_entropy(struct scene *s, struct tfm_tensor 
 static struct tfm_tensor *unit_cross_entropy_grad(struct scene *s, struct tfm_tensor *x)
 {
     struct tfm_tensor *classes = weight(s, "classes", s->c->weight, s->c->d2, s->c->d1);
-    char name[32];
-
-    snprintf(name, sizeof name, "grad.%u", s->unit);
-    return tfm_op_cross_entropy_grad(
-        s->graph, x, tfm_graph_train(s->graph, classes), s->ids, s->side, s->side,
-        tfm_graph_state(s->graph, name, TFM_DTYPE_F32, 2, (int64_t[]){s->c->d2, s->c->d1}));
+    return tfm_op_cross_entropy_grad(s->graph, x, tfm_graph_train(s->graph, classes), s->ids,
+                                     s->side, s->side, sum(s, "grad", s->c->d2, s->c->d1));
 }
 
 static struct tfm_tensor *unit_add(struct scene *s, struct tfm_tensor *x)
@@ -199,27 +199,17 @@ static struct tfm_tensor *unit_mul(struct scene *s, struct tfm_tensor *x)
     return tfm_op_mul(s->graph, x, s->side);
 }
 
-/* a sum of its own for each unit */
-static struct tfm_tensor *sum_of(struct scene *s, const char *what)
-{
-    static unsigned long long units;
-    char name[48];
-
-    snprintf(name, sizeof name, "%s.%llu", what, units++);
-    return tfm_graph_state(s->graph, name, s->c->dtype, 1, (int64_t[]){s->c->d1});
-}
-
 static struct tfm_tensor *unit_rms_norm_grad(struct scene *s, struct tfm_tensor *x)
 {
     struct tfm_tensor *gamma = weight(s, "gamma", s->c->dtype, s->c->d1, 0);
-    return tfm_op_rms_norm_grad(s->graph, x, gamma, s->side, sum_of(s, "dgamma"), 1e-5);
+    return tfm_op_rms_norm_grad(s->graph, x, gamma, s->side, sum(s, "dgamma", s->c->d1, 0), 1e-5);
 }
 
 static struct tfm_tensor *unit_layer_norm_grad(struct scene *s, struct tfm_tensor *x)
 {
     struct tfm_tensor *gamma = weight(s, "gamma", s->c->dtype, s->c->d1, 0);
-    return tfm_op_layer_norm_grad(s->graph, x, gamma, s->side, sum_of(s, "dgamma"),
-                                  sum_of(s, "dbeta"), 1e-5);
+    return tfm_op_layer_norm_grad(s->graph, x, gamma, s->side, sum(s, "dgamma", s->c->d1, 0),
+                                  sum(s, "dbeta", s->c->d1, 0), 1e-5);
 }
 
 static struct tfm_tensor *unit_relu_grad(struct scene *s, struct tfm_tensor *x)
