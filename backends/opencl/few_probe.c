@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Does a persistent kernel work here? OpenCL does not promise that work-groups run at the same time; this
  * device has to show it, and how long a poll takes. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* CPU_COUNT */
-#endif
-#include <sched.h>
 #include <stdio.h>
 #include <time.h>
 
 #include "backends/opencl/few.h"
+#include "backends/opencl/workers.h"
 
 /* This many barriers, at most so many us each, in one of a few tries; the bound of a wait. */
 enum { BARRIERS = 1000, BARRIER_US = 2, TRIES = 10, BOUND_US = 100 };
@@ -26,12 +23,10 @@ static double microseconds(void)
 /* Processors that the units of a CPU device can have at the same time. */
 static uint32_t parts_of(const struct tfm__cl_device *d)
 {
-    uint32_t parts = d->units < TFM_CONTROL_PARTS ? d->units : TFM_CONTROL_PARTS;
-    cpu_set_t set;
+    const uint32_t parts = d->units < TFM_CONTROL_PARTS ? d->units : TFM_CONTROL_PARTS;
+    const uint32_t processors = tfm__cl_processors();
 
-    if (sched_getaffinity(0, sizeof set, &set) == 0 && (uint32_t)CPU_COUNT(&set) < parts)
-        parts = (uint32_t)CPU_COUNT(&set);
-    return parts;
+    return processors > 0 && processors < parts ? processors : parts;
 }
 
 /* n - 1 barriers; *best gets smaller if all parts came through in less. */

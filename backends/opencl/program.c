@@ -33,43 +33,11 @@ static void first_error(const char *log, char *line, size_t size)
     line[n] = 0;
 }
 
-static enum tfm_status build_failed(const struct tfm__cl_device *d, cl_program program,
-                                    const char *options, cl_int code, struct tfm_error *err)
-{
-    const struct tfm_host *host = d->host;
-    size_t bytes = 0;
-    char line[400] = "the driver gave no log";
-    char *log = NULL;
-
-    if (clGetProgramBuildInfo(program, d->id, CL_PROGRAM_BUILD_LOG, 0, NULL, &bytes) ==
-            CL_SUCCESS &&
-        bytes > 1 && (log = host->alloc(bytes + 1)) != NULL) {
-        log[0] = 0;
-        (void)clGetProgramBuildInfo(program, d->id, CL_PROGRAM_BUILD_LOG, bytes, log, NULL);
-        log[bytes] = 0;
-        if (log[strspn(log, " \t\r\n")])
-            first_error(log, line, sizeof line);
-        if (bytes > LOG_SHOWN)
-            log[LOG_SHOWN] = 0;
-        host->log(TFM_LOG_INFO, "opencl", log);
-    }
-    host->free(log);
-    return host->error(err, TFM_STATUS_BUILD,
-                       "opencl: clBuildProgram: the kernels do not build on %s (driver %s) with "
-                       "\"%s\": %s (%d): %s; "
-                       "TFM_VERBOSE=1 shows the whole log",
-                       d->name, d->driver, options, tfm__cl_code_name(code), (int)code, line);
-}
-
-/* A compiler that fails for a reason in the source says which. PoCL 3.1 also fails now and then, and names none, while
- * other processes fill the same cache: the next time it finds what they have put there. */
-enum { TRIES = 3 };
-
-static int names_an_error(const struct tfm__cl_device *d, cl_program program)
+/* The build log, which the caller frees; NULL = there is none. */
+static char *read_log(const struct tfm__cl_device *d, cl_program program)
 {
     size_t bytes = 0;
     char *log = NULL;
-    int found = 0;
 
     if (clGetProgramBuildInfo(program, d->id, CL_PROGRAM_BUILD_LOG, 0, NULL, &bytes) ==
             CL_SUCCESS &&
@@ -77,10 +45,29 @@ static int names_an_error(const struct tfm__cl_device *d, cl_program program)
         log[0] = 0;
         (void)clGetProgramBuildInfo(program, d->id, CL_PROGRAM_BUILD_LOG, bytes, log, NULL);
         log[bytes] = 0;
-        found = strstr(log, "error:") != NULL;
     }
-    d->host->free(log);
-    return found;
+    return log;
+}
+
+/* log: may be NULL; it is cut to what is shown. */
+static enum tfm_status build_failed(const struct tfm__cl_device *d, char *log, const char *options,
+                                    cl_int code, struct tfm_error *err)
+{
+    const struct tfm_host *host = d->host;
+    char line[400] = "the driver gave no log";
+
+    if (log) {
+        if (log[strspn(log, " \t\r\n")])
+            first_error(log, line, sizeof line);
+        if (strlen(log) > LOG_SHOWN)
+            log[LOG_SHOWN] = 0;
+        host->log(TFM_LOG_INFO, "opencl", log);
+    }
+    return host->error(err, TFM_STATUS_BUILD,
+                       "opencl: clBuildProgram: the kernels do not build on %s (driver %s) with "
+                       "\"%s\": %s (%d): %s; "
+                       "TFM_VERBOSE=1 shows the whole log",
+                       d->name, d->driver, options, tfm__cl_code_name(code), (int)code, line);
 }
 
 /* What common.cl wants to know about the shape. */
@@ -90,6 +77,10 @@ static const char *shape_option(const struct tfm__cl_device *d)
            : d->settings.narrow               ? " -DTFM_NARROW=1"
                                               : "";
 }
+
+/* A compiler that fails for a reason in the source says which. PoCL 3.1 also fails now and then, and names none, while
+ * other processes fill the same cache: the next time it finds what they have put there. */
+enum { TRIES = 3 };
 
 static enum tfm_status build(struct tfm__cl_device *d, const struct tfm__cl_kernel *kernel,
                              cl_program *built, struct tfm_error *err)
@@ -120,10 +111,12 @@ static enum tfm_status build(struct tfm__cl_device *d, const struct tfm__cl_kern
             *built = program;
             goto done;
         }
+        char *log = read_log(d, program);
         const int again =
-            code == CL_BUILD_PROGRAM_FAILURE && tries < TRIES && !names_an_error(d, program);
+            code == CL_BUILD_PROGRAM_FAILURE && tries < TRIES && !(log && strstr(log, "error:"));
         if (!again)
-            status = build_failed(d, program, options, code, err);
+            status = build_failed(d, log, options, code, err);
+        d->host->free(log);
         (void)clReleaseProgram(program);
         if (!again)
             goto done;

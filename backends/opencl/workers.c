@@ -127,18 +127,23 @@ static const char *bind_all(struct bound *b, const struct meeting *m)
     return NULL;
 }
 
+uint32_t tfm__cl_processors(void)
+{
+    cpu_set_t set;
+
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? (uint32_t)CPU_COUNT(&set) : 0;
+}
+
 /* NULL, or why the threads stay as they are. The caller holds the lock. */
 static const char *bind_workers(const struct tfm__cl_device *d)
 {
     cl_device_exec_capabilities can = 0;
-    cpu_set_t set;
 
     if (bound.lost)
         return "their last meeting has not ended";
     if (d->kind != TFM_DEVICE_CPU || d->units < 2)
         return "only a CPU of several units has threads to bind";
-    if (d->units > WORKERS || sched_getaffinity(0, sizeof set, &set) != 0 ||
-        (uint32_t)CPU_COUNT(&set) != d->units)
+    if (d->units > WORKERS || tfm__cl_processors() != d->units)
         return "there is not one processor for each unit";
     if (clGetDeviceInfo(d->id, CL_DEVICE_EXECUTION_CAPABILITIES, sizeof can, &can, NULL) !=
             CL_SUCCESS ||

@@ -5,6 +5,9 @@
 
 #include "backends/opencl/device.h"
 
+/* Processors that the process may use; 0 = not known. */
+uint32_t tfm__cl_processors(void);
+
 /* Gives each compute unit's thread a processor of its own, if there are as many of both, and keeps as a choice
  * whether it did and why. Never an error: the scheduler of the system can do without. */
 void tfm__cl_workers_open(struct tfm__cl_device *device);
