@@ -76,8 +76,7 @@ static void tfm_norm_grad_row(__global const float *x, __global const float *gam
 static void tfm_norm_grad(__global const float *x, __global const float *gamma,
                           __global const float *dy, __global float *dx, __global float *moments,
                           __global const struct tfm_step *s, __global const int *rows, int centered,
-                          uint part,
-                          uint parts)
+                          uint part, uint parts)
 {
     const uint n = tfm_vectors(s, rows), end = (uint)tfm_share(n, part + 1, parts);
 
@@ -124,8 +123,7 @@ static void tfm_norm_grad_columns(__global const float *x, __global const float 
 static void tfm_norm_grad_sums(__global const float *x, __global const float *dy,
                                __global const float *moments, __global uchar *dgamma,
                                __global uchar *dbeta, __global const struct tfm_step *s,
-                               __global const int *rows, uint part,
-                          uint parts)
+                               __global const int *rows, uint part, uint parts)
 {
     const uint n = tfm_vectors(s, rows), units = (s->width + 15) / 16;
     const uint end = (uint)tfm_share(units, part + 1, parts);

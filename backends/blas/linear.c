@@ -35,7 +35,7 @@ int32_t tfm__blas_linear_supports(const struct tfm__blas_device *device,
     const struct tfm_tensor *x = node->inputs[0], *weight = node->inputs[1];
     const struct tfm_tensor *bias = node->n_inputs > 2 ? node->inputs[2] : NULL;
     const struct tfm_dtype_info *info = device->host->dtype_info(weight->dtype);
-    const int64_t outer = x->extent == TFM_EXTENT_OUT_ROWS ? capacity->out_rows : capacity->rows;
+    const int64_t outer = tfm_tensor_rows_most(x, capacity);
 
     if (!info || info->dtype_class != TFM_DTYPE_FLOAT)
         return say(reason, size, "only float weights, none that are quantized");

@@ -66,8 +66,7 @@ uint32_t tfm__cl_vectors(const struct tfm_tensor *tensor)
 int tfm__cl_vectors_fit(const struct tfm_tensor *tensor, const struct tfm_capacity *capacity,
                         char *reason, size_t size)
 {
-    const uint32_t rows =
-        tensor->extent == TFM_EXTENT_OUT_ROWS ? capacity->out_rows : capacity->rows;
+    const uint32_t rows = (uint32_t)tfm_tensor_rows_most(tensor, capacity);
 
     if ((uint64_t)rows * tfm__cl_vectors(tensor) <= INT_MAX)
         return 1;

@@ -18,8 +18,7 @@ static int measure(const struct tfm__cl_device *d, const struct tfm_node *node,
 {
     const size_t width = (size_t)node->inputs[1]->shape[1];
     const size_t chunks = ((size_t)node->inputs[1]->shape[0] + COLUMNS - 1) / COLUMNS;
-    const size_t rows =
-        node->inputs[0]->extent == TFM_EXTENT_OUT_ROWS ? capacity->out_rows : capacity->rows;
+    const size_t rows = (size_t)tfm_tensor_rows_most(node->inputs[0], capacity);
     size_t all;
 
     if (tfm__mul_size(width, WIDTH, &s->scratch) ||

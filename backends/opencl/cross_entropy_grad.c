@@ -14,16 +14,12 @@ struct sizes {
     size_t columns, scratch, scratch_bytes, slopes_bytes;
 };
 
-static size_t rows_of(const struct tfm_node *node, const struct tfm_capacity *capacity)
-{
-    return node->inputs[0]->extent == TFM_EXTENT_OUT_ROWS ? capacity->out_rows : capacity->rows;
-}
-
 static int measure(const struct tfm__cl_device *d, const struct tfm_node *node,
                    const struct tfm_capacity *capacity, struct sizes *s)
 {
     const size_t classes = (size_t)node->inputs[1]->shape[0];
-    const size_t width = (size_t)node->inputs[1]->shape[1], rows = rows_of(node, capacity);
+    const size_t width = (size_t)node->inputs[1]->shape[1];
+    const size_t rows = (size_t)tfm_tensor_rows_most(node->inputs[0], capacity);
     size_t depth = width, all;
 
     s->columns = rows ? SLOPES / rows / WIDTH * WIDTH : classes;
@@ -46,8 +42,8 @@ static int supports(const struct tfm__cl_device *d, const struct tfm_node *node,
     if (!tfm__cl_is_activation(d, node->inputs[1], reason, size))
         return 0;
     if (!measure(d, node, capacity, &s))
-        return tfm__cl_refuse(reason, size, "the workspace of %zu rows does not fit a buffer",
-                              rows_of(node, capacity));
+        return tfm__cl_refuse(reason, size, "the workspace of %lld rows does not fit a buffer",
+                              (long long)tfm_tensor_rows_most(node->inputs[0], capacity));
     return 1;
 }
 

@@ -59,8 +59,7 @@ static size_t many_rows(enum way way)
 /* Vectors that the linear acts on; supports() has seen that they fit 31 bits. */
 static uint32_t capacity_rows(const struct tfm_node *node, const struct tfm_capacity *capacity)
 {
-    const uint32_t rows =
-        node->outputs[0]->extent == TFM_EXTENT_OUT_ROWS ? capacity->out_rows : capacity->rows;
+    const uint32_t rows = (uint32_t)tfm_tensor_rows_most(node->outputs[0], capacity);
     return rows * tfm__cl_vectors(node->inputs[0]);
 }
 

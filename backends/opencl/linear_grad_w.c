@@ -14,7 +14,6 @@ static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *no
     static const struct tfm__cl_matrix names = {"tfm_run_linear_grad_w",
                                                 "tfm_run_linear_grad_w_group"};
     const struct tfm_tensor *x = node->inputs[0], *dy = node->inputs[1];
-    const struct tfm_capacity *c = p->capacity;
     struct tfm__cl_launch launch = {
         .step = tfm__cl_step(node),
         .n_operands = 4,
@@ -22,7 +21,7 @@ static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *no
                      tfm__cl_operand_of(p, tfm__cl_input(node, 2), TFM__CL_RAW),
                      tfm__cl_operand_of(p, tfm__cl_input(node, 3), TFM__CL_RAW)},
     };
-    const size_t rows = x->extent == TFM_EXTENT_OUT_ROWS ? c->out_rows : c->rows;
+    const size_t rows = (size_t)tfm_tensor_rows_most(x, p->capacity);
 
     launch.step.vectors = tfm__cl_vectors(x);
     launch.step.width = (uint32_t)x->shape[x->rank - 1];

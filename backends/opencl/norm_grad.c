@@ -7,7 +7,7 @@
 /* Bytes of the moments of all vectors; 0 = too many. */
 static size_t moments_of(const struct tfm_tensor *x, const struct tfm_capacity *c)
 {
-    const size_t rows = x->extent == TFM_EXTENT_OUT_ROWS ? c->out_rows : c->rows;
+    const size_t rows = (size_t)tfm_tensor_rows_most(x, c);
     size_t bytes;
 
     return tfm__mul_size(rows, tfm__cl_vectors(x), &bytes) ||

@@ -11,8 +11,7 @@
 
 size_t tfm__cl_phase_rows(const struct tfm__cl_phaser *p, const struct tfm_tensor *tensor)
 {
-    const struct tfm_capacity *c = p->planner->capacity;
-    const uint32_t rows = tensor->extent == TFM_EXTENT_OUT_ROWS ? c->out_rows : c->rows;
+    const uint32_t rows = (uint32_t)tfm_tensor_rows_most(tensor, p->planner->capacity);
     return rows < TFM__CL_FEW_ROWS ? rows : TFM__CL_FEW_ROWS;
 }
 

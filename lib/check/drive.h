@@ -63,8 +63,7 @@ void tfm__drive_plan_close(struct tfm__drive_plan *plan); /* NULL is fine */
 enum tfm_status tfm__drive_plan_time(struct tfm__drive_plan *plan, const struct tfm_rows *rows,
                                      double seconds, double *nanoseconds, struct tfm_error *err);
 
-/* Bytes of a tensor with `outer` as its outermost extent, and that extent at full capacity. */
+/* Bytes of a tensor with `outer` as its outermost extent. */
 size_t tfm__drive_bytes(const struct tfm_tensor *tensor, int64_t outer);
-int64_t tfm__drive_outer(const struct tfm_tensor *tensor, const struct tfm_capacity *capacity);
 
 #endif

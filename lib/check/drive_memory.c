@@ -17,13 +17,6 @@ size_t tfm__drive_bytes(const struct tfm_tensor *tensor, int64_t outer)
     return (size_t)(outer * tfm_tensor_row_elements(tensor)) / info->block * info->bytes;
 }
 
-int64_t tfm__drive_outer(const struct tfm_tensor *tensor, const struct tfm_capacity *capacity)
-{
-    if (tensor->extent == TFM_EXTENT_ROWS)
-        return capacity->rows;
-    return tensor->extent == TFM_EXTENT_OUT_ROWS ? capacity->out_rows : tensor->shape[0];
-}
-
 static const struct tfm_tensor *root_of(const struct tfm_tensor *tensor)
 {
     return tensor->view_of ? tensor->view_of : tensor;
@@ -95,7 +88,7 @@ enum tfm_status tfm__drive_memory_open(struct tfm__drive_plan *plan, struct tfm_
         if (plan->home[id] != HOME_NONE)
             plan->offset[id] =
                 reserve(&end[plan->home[id]],
-                        tfm__drive_bytes(tensor, tfm__drive_outer(tensor, &plan->capacity)),
+                        tfm__drive_bytes(tensor, tfm_tensor_rows_most(tensor, &plan->capacity)),
                         element_bytes(plan, tensor));
     }
     for (uint32_t id = 0; id < plan->n_tensors; id++) {
@@ -161,7 +154,8 @@ static void write_images(const struct tfm__drive_plan *plan, void *const *data,
         if (plan->home[id] == HOME_NONE || taken_by(plan, tensor))
             continue;
         unsigned char *image = plan->regions[plan->home[id]].image + plan->offset[id];
-        memset(image, 0xff, tfm__drive_bytes(tensor, tfm__drive_outer(tensor, &plan->capacity)));
+        memset(image, 0xff,
+               tfm__drive_bytes(tensor, tfm_tensor_rows_most(tensor, &plan->capacity)));
         if (tfm__drive_is_weight(tensor))
             memcpy(image, plan->weight[id], tfm__drive_bytes(tensor, tensor->shape[0]));
         else if (tensor->kind == TFM_TENSOR_INPUT || tfm__drive_is_variable(tensor))
@@ -184,7 +178,7 @@ static void accept_writes(const struct tfm__drive_plan *plan)
             continue;
         const struct region *region = &plan->regions[plan->home[id]];
         memcpy(region->expected + plan->offset[id], region->image + plan->offset[id],
-               tfm__drive_bytes(tensor, tfm__drive_outer(tensor, &plan->capacity)));
+               tfm__drive_bytes(tensor, tfm_tensor_rows_most(tensor, &plan->capacity)));
     }
     memcpy(arena->expected + plan->workspace_offset, arena->image + plan->workspace_offset,
            plan->program.workspace);
@@ -207,8 +201,9 @@ static enum tfm_status blame(const struct tfm__drive_plan *plan, int home, size_
     }
     char where[80] = "";
     const long long size =
-        nearest ? (long long)tfm__drive_bytes(nearest, tfm__drive_outer(nearest, &plan->capacity))
-                : 0;
+        nearest
+            ? (long long)tfm__drive_bytes(nearest, tfm_tensor_rows_most(nearest, &plan->capacity))
+            : 0;
     if (nearest && distance >= size)
         snprintf(where, sizeof where, ", %lld past its end", distance - size);
     return tfm_error_set(err, TFM_STATUS_INTERNAL,

@@ -38,7 +38,7 @@ void tfm__sample_end(struct tfm__sample *sample)
 
 size_t tfm__sample_count(const struct tfm__sample *sample, const struct tfm_tensor *tensor)
 {
-    return tensor ? (size_t)(tfm__drive_outer(tensor, &sample->capacity) *
+    return tensor ? (size_t)(tfm_tensor_rows_most(tensor, &sample->capacity) *
                              tfm_tensor_row_elements(tensor))
                   : 0;
 }
@@ -90,7 +90,7 @@ static struct tfm_tensor *adopt(struct tfm__sample *sample, struct tfm_tensor *t
             tfm_error_set(&sample->err, TFM_STATUS_INTERNAL, "%s: no tensor", sample->what);
         return NULL;
     }
-    const size_t bytes = tfm__drive_bytes(tensor, tfm__drive_outer(tensor, &sample->capacity));
+    const size_t bytes = tfm__drive_bytes(tensor, tfm_tensor_rows_most(tensor, &sample->capacity));
     if (tensor->id >= TFM__SAMPLE_TENSORS) {
         tfm_error_set(&sample->err, TFM_STATUS_INTERNAL, "%s: more than %d tensors", sample->what,
                       TFM__SAMPLE_TENSORS);

@@ -27,7 +27,7 @@ static enum tfm_status find(const struct tfm_exec *exec, const char *name,
     if (!tensor || (tensor->kind != TFM_TENSOR_INPUT && tensor->kind != TFM_TENSOR_OUTPUT))
         return tfm_error_set(err, TFM_STATUS_NOT_FOUND,
                              "bind: the graph has no input or output \"%s\"", name);
-    if (tfm__tensor_bytes(tensor, tfm__tensor_outer(tensor, &exec->plan->capacity), needed))
+    if (tfm__tensor_bytes(tensor, tfm_tensor_rows_most(tensor, &exec->plan->capacity), needed))
         return tfm_error_set(err, TFM_STATUS_NOMEM, "bind \"%s\": it is too large", name);
     *found = tensor;
     return TFM_STATUS_OK;
@@ -41,7 +41,7 @@ static enum tfm_status too_small(const struct tfm_exec *exec, const struct tfm_t
                          "bind \"%s\" %s %s: %zu bytes given, %zu needed for %lld rows",
                          tensor->name, tfm__shape_format(tensor, &shape),
                          tfm_dtype_name(tensor->dtype), bytes, needed,
-                         (long long)tfm__tensor_outer(tensor, &exec->plan->capacity));
+                         (long long)tfm_tensor_rows_most(tensor, &exec->plan->capacity));
 }
 
 static void release(const struct tfm_exec *exec, struct tfm__binding *binding)

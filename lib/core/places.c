@@ -52,7 +52,7 @@ static enum tfm_status touch(struct tfm_plan *plan, const struct tfm_tensor *ten
                 return status;
         } else {
             place->home = TFM__HOME_ARENA;
-            if (tfm__tensor_bytes(root, tfm__tensor_outer(root, &plan->capacity), &place->bytes))
+            if (tfm__tensor_bytes(root, tfm_tensor_rows_most(root, &plan->capacity), &place->bytes))
                 return tfm_error_set(err, TFM_STATUS_NOMEM, "tensor \"%s\" is too large",
                                      root->name);
         }

@@ -103,7 +103,8 @@ void trial_end(struct trial *trial)
 
 size_t trial_count(const struct trial *trial, const struct tfm_tensor *tensor)
 {
-    return (size_t)(tfm__drive_outer(tensor, &trial->capacity) * tfm_tensor_row_elements(tensor));
+    return (size_t)(tfm_tensor_rows_most(tensor, &trial->capacity) *
+                    tfm_tensor_row_elements(tensor));
 }
 
 double trial_random(uint64_t seed)
@@ -127,8 +128,8 @@ static struct tfm_tensor *adopt(struct trial *trial, struct tfm_tensor *tensor, 
                   tfm_graph_check(trial->graph, &err) == TFM_STATUS_OK ? "no tensor" : err.text);
     ck_assert_uint_lt(tensor->id, TRIAL_TENSORS);
     const size_t n = trial_count(trial, tensor);
-    trial->data[tensor->id] =
-        allocate(trial, tfm__drive_bytes(tensor, tfm__drive_outer(tensor, &trial->capacity)), 1);
+    trial->data[tensor->id] = allocate(
+        trial, tfm__drive_bytes(tensor, tfm_tensor_rows_most(tensor, &trial->capacity)), 1);
     trial->values[tensor->id] = allocate(trial, n, sizeof(double));
     trial->may_refuse |= tensor->dtype == TFM_DTYPE_F64;
     if (filled) {
@@ -311,7 +312,8 @@ static void run_reference(struct trial *trial, const struct tfm_rows *rows)
     memcpy(data, trial->data, sizeof data);
     for (uint32_t id = 0; id < tfm_graph_tensor_count(trial->graph); id++) {
         const struct tfm_tensor *tensor = tfm_graph_tensor(trial->graph, id);
-        const size_t bytes = tfm__drive_bytes(tensor, tfm__drive_outer(tensor, &trial->capacity));
+        const size_t bytes =
+            tfm__drive_bytes(tensor, tfm_tensor_rows_most(tensor, &trial->capacity));
         if (!tfm__drive_is_variable(tensor) && tensor->kind != TFM_TENSOR_OUTPUT)
             continue;
         if (!trial->shadow[id])

@@ -121,6 +121,15 @@ static inline int64_t tfm_tensor_rows(const struct tfm_tensor *t, const struct t
     return t->extent == TFM_EXTENT_OUT_ROWS ? rows->n_out : t->shape[0];
 }
 
+/* The same at full capacity: the most that a run may have. */
+static inline int64_t tfm_tensor_rows_most(const struct tfm_tensor *t,
+                                           const struct tfm_capacity *capacity)
+{
+    if (t->extent == TFM_EXTENT_ROWS)
+        return capacity->rows;
+    return t->extent == TFM_EXTENT_OUT_ROWS ? capacity->out_rows : t->shape[0];
+}
+
 /* ---- what the library gives a plugin --------------------------------------------------------- */
 
 enum tfm_log_level { TFM_LOG_ERROR, TFM_LOG_WARN, TFM_LOG_INFO, TFM_LOG_DEBUG };
