@@ -3,6 +3,7 @@
 #include "tests/ops/norm_grad.h"
 
 #include <math.h>
+#include <stdio.h>
 
 static const struct norm_grad *tested;
 static struct tfm_tensor *x, *weight, *dy, *dgamma, *dbeta;
