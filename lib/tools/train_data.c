@@ -65,17 +65,14 @@ static int each_text(const char *path, const char *label, add_text *add, void *c
 
 /* ---- tokenizer ---- */
 
-/* Writes what `put` puts as a GGUF file of its own. */
-static enum tfm_status save(const char *path, const struct tfm_gguf *from,
-                            const struct tfm_bpe_trainer *trainer, struct tfm_error *err)
+static enum tfm_status save(const char *path, const struct tfm_bpe_trainer *trainer,
+                            struct tfm_error *err)
 {
     struct tfm_gguf_writer *writer = NULL;
     struct tfm__signals held;
     enum tfm_status status = tfm_gguf_writer_create(&writer, err);
 
-    if (status == TFM_STATUS_OK && from)
-        tfm_gguf_writer_copy(writer, from, "tokenizer.");
-    if (status == TFM_STATUS_OK && trainer)
+    if (status == TFM_STATUS_OK)
         status = tfm_bpe_trainer_put(trainer, writer, err);
     tfm__signals_hold(&held);
     if (status == TFM_STATUS_OK)
@@ -112,7 +109,7 @@ static int train_tokenizer(const struct tfm__options *options, int64_t vocab, co
     tfm__progress_init(&progress);
     tfm__progress_begin(&progress, "merging pairs");
     if (code == TFM__EXIT_OK && (tfm_bpe_trainer_run(trainer, &err) != TFM_STATUS_OK ||
-                                 save(path, NULL, trainer, &err) != TFM_STATUS_OK)) {
+                                 save(path, trainer, &err) != TFM_STATUS_OK)) {
         tfm__progress_clear(&progress);
         code = tfm__failed("%s: %s", options->data, err.text);
     }
@@ -123,13 +120,12 @@ static int train_tokenizer(const struct tfm__options *options, int64_t vocab, co
 
 static int copy_tokenizer(const char *from, const char *to)
 {
-    struct tfm_gguf *gguf = NULL;
+    struct tfm__signals held;
     struct tfm_error err;
-    enum tfm_status status = tfm_gguf_open(from, &gguf, &err);
 
-    if (status == TFM_STATUS_OK)
-        status = save(to, gguf, NULL, &err);
-    tfm_gguf_close(gguf);
+    tfm__signals_hold(&held);
+    const enum tfm_status status = tfm_tokenizer_copy(from, to, &err);
+    tfm__signals_release(&held);
     return status == TFM_STATUS_OK ? TFM__EXIT_OK : tfm__failed("%s", err.text);
 }
 
