@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The trainer: what it is made of, a step, a validation. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,18 +18,10 @@ static enum tfm_status check(const struct tfm_nn_decoder *model,
 {
     const struct tfm_dataset *sets[] = {data->train, data->validation};
 
-    if (s->length < 1 || s->length > 65536 || s->sequences < 1 || s->sequences > 65536 ||
-        s->length * s->sequences > INT32_MAX / 4)
-        return tfm_error_set(err, TFM_STATUS_INVALID_ARGUMENT,
-                             "train: a run of %lld sequences of %lld tokens cannot be",
-                             (long long)s->sequences, (long long)s->length);
-    if (model->positions > 0 && s->length > model->positions)
-        return tfm_error_set(err, TFM_STATUS_INVALID_ARGUMENT,
-                             "train: windows of %lld tokens, but the model has %lld positions",
-                             (long long)s->length, (long long)model->positions);
-    if (s->compute != TFM_DTYPE_F32 && s->compute != TFM_DTYPE_BF16)
-        return tfm_error_set(err, TFM_STATUS_DTYPE, "train: compute in %s: it is f32 or bf16",
-                             tfm_dtype_name(s->compute));
+    const enum tfm_status status = tfm_trainer_settings_check(s, model, err);
+
+    if (status != TFM_STATUS_OK)
+        return status;
     for (int i = 0; i < 2; i++)
         if (sets[i] && tfm_dataset_vocab(sets[i]) != (uint64_t)model->vocab)
             return tfm_error_set(err, TFM_STATUS_INVALID_ARGUMENT,
@@ -162,8 +155,6 @@ enum tfm_status tfm_trainer_create(const struct tfm_nn_decoder *model,
     if (!t)
         return tfm_error_set(err, TFM_STATUS_NOMEM, "trainer: out of memory");
     t->settings = *settings;
-    if (t->settings.accumulate < 1)
-        t->settings.accumulate = 1;
     t->data = *data;
     for (size_t i = 0; i < n_devices && i < TFM__TRAINER_DEVICES; i++)
         t->devices[t->n_devices++] = tfm_device_retain(devices[i]);

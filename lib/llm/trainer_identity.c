@@ -19,7 +19,7 @@ static void put_shape(FILE *to, const struct tfm_tensor *tensor)
 /* Only those that are away from neutral, so that a younger attribute does not change an older text. */
 static void put_attrs(FILE *to, const struct tfm_attrs *attrs)
 {
-#define TFM_ATTR(ctype, name, neutral, minor, meaning) \
+#define TFM_ATTR(ctype, name, neutral, minor, meaning)      \
     if (attrs->name > (neutral) || attrs->name < (neutral)) \
         fprintf(to, " " #name "=%.17g", (double)attrs->name);
 #include <tfm/attrs.def>

@@ -12,9 +12,6 @@ static enum tfm_status open_sampling(struct tfm_trainer *t, struct tfm_error *er
 
     if (t->sample.exec)
         return TFM_STATUS_OK;
-    if (t->model.bidirectional)
-        return tfm_error_set(err, TFM_STATUS_UNSUPPORTED,
-                             "train: a bidirectional model does not write texts");
     if (!t->logits) {
         t->sample_ids = calloc(length, sizeof *t->sample_ids);
         t->sample_pos = calloc(length, sizeof *t->sample_pos);
@@ -56,8 +53,8 @@ static enum tfm_status write_on(struct tfm_trainer *t, struct tfm_sampler *sampl
     for (size_t made = 0; made < n && status == TFM_STATUS_OK; made++) {
         int32_t id = -1;
         status = tfm_sampler_next(sampler, t->logits, &id, err);
-        if (status != TFM_STATUS_OK || take(context, id) ||
-            used == (size_t)t->settings.length || made + 1 == n)
+        if (status != TFM_STATUS_OK || take(context, id) || used == (size_t)t->settings.length ||
+            made + 1 == n)
             break;
         status = feed(t, &id, 1, used++, err);
     }

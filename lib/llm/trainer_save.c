@@ -17,7 +17,8 @@ static const char *const kept[] = {".m", ".v", ".master"};
 
 /* ---- every variable, with the exec it is read and written through ---- */
 
-typedef enum tfm_status visit(void *context, struct tfm_exec *exec, const struct tfm_tensor *tensor);
+typedef enum tfm_status visit(void *context, struct tfm_exec *exec,
+                              const struct tfm_tensor *tensor);
 
 struct walk {
     const struct tfm_trainer *trainer;
@@ -34,8 +35,7 @@ static enum tfm_status variables_of(void *context, const struct tfm_tensor *para
     for (size_t i = 0; i < sizeof kept / sizeof *kept && status == TFM_STATUS_OK; i++) {
         char name[300];
         snprintf(name, sizeof name, "%s%s", parameter->name, kept[i]);
-        const struct tfm_tensor *state =
-            tfm_graph_find(tfm_optimizer_graph(t->optimizer), name);
+        const struct tfm_tensor *state = tfm_graph_find(tfm_optimizer_graph(t->optimizer), name);
         if (state)
             status = walk->visit(walk->context, tfm_optimizer_exec(t->optimizer), state);
     }
@@ -70,8 +70,7 @@ static enum tfm_status put(void *context, struct tfm_exec *exec, const struct tf
     if (status == TFM_STATUS_OK)
         status = tfm_exec_state_read(exec, tensor->name, values, bytes, saving->err);
     if (status == TFM_STATUS_OK)
-        status = tfm_checkpoint_section(saving->writer, tensor->name, values, bytes,
-                                               saving->err);
+        status = tfm_checkpoint_section(saving->writer, tensor->name, values, bytes, saving->err);
     free(values);
     return status;
 }
@@ -99,11 +98,10 @@ static enum tfm_status put_all(struct tfm_trainer *t, struct tfm_checkpoint_writ
     store(counters, t->step);
     store(counters + 8, t->place);
     store(counters + 16, t->tokens);
-    enum tfm_status status = tfm_checkpoint_section(writer, "identity", t->identity,
-                                                           strlen(t->identity), err);
+    enum tfm_status status =
+        tfm_checkpoint_section(writer, "identity", t->identity, strlen(t->identity), err);
     if (status == TFM_STATUS_OK)
-        status =
-            tfm_checkpoint_section(writer, "counters", counters, sizeof counters, err);
+        status = tfm_checkpoint_section(writer, "counters", counters, sizeof counters, err);
     return status == TFM_STATUS_OK ? each_variable(t, put, &saving) : status;
 }
 
@@ -195,11 +193,12 @@ static enum tfm_status compare(const struct loading *loading, const char *ours)
         at = a + 1;
     }
     const size_t from = at < size ? at : size, here = at < n ? at : n;
-    return tfm_error_set(loading->err, TFM_STATUS_INVALID_ARGUMENT,
-                         "%s was made with \"%.*s\", but now it is \"%.*s\": train with what it was "
-                         "made with, or begin anew in another folder",
-                         tfm_checkpoint_path(loading->checkpoint), (int)(line_end(theirs, size, from) - from), theirs + from,
-                         (int)(line_end(ours, n, here) - here), ours + here);
+    return tfm_error_set(
+        loading->err, TFM_STATUS_INVALID_ARGUMENT,
+        "%s was made with \"%.*s\", but now it is \"%.*s\": train with what it was "
+        "made with, or begin anew in another folder",
+        tfm_checkpoint_path(loading->checkpoint), (int)(line_end(theirs, size, from) - from),
+        theirs + from, (int)(line_end(ours, n, here) - here), ours + here);
 }
 
 static enum tfm_status load(struct tfm_trainer *t, struct loading *loading)
@@ -214,12 +213,12 @@ static enum tfm_status load(struct tfm_trainer *t, struct loading *loading)
     if (status != TFM_STATUS_OK)
         return status;
     /* unusable until the last of them is in its place */
-    snprintf(t->broken, sizeof t->broken, "%s could not be loaded", tfm_checkpoint_path(loading->checkpoint));
+    snprintf(t->broken, sizeof t->broken, "%s could not be loaded",
+             tfm_checkpoint_path(loading->checkpoint));
     status = each_variable(t, get, loading);
-    if (status == TFM_STATUS_OK)
-        status = tfm_optimizer_heal(t->optimizer, loading->err);
     if (status != TFM_STATUS_OK)
         return status;
+    tfm_optimizer_heal(t->optimizer);
     const unsigned char *counters = data;
     t->step = number(counters);
     t->place = number(counters + 8);

@@ -227,9 +227,9 @@ static int is_auto(const struct tfm__options *options)
 
 /* A kernel that does not build shows only when a plan is made: `auto` then takes the next device, one that was
  * named is an error. */
-static enum tfm_status open_on_devices(const struct tfm__options *options,
-                                       tfm__setup_open *open, void *context,
-                                       struct tfm__setup *setup, struct tfm_error *err)
+static enum tfm_status open_on_devices(const struct tfm__options *options, tfm__setup_open *open,
+                                       void *context, struct tfm__setup *setup,
+                                       struct tfm_error *err)
 {
     for (;;) {
         enum tfm_status status =

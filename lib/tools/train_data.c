@@ -237,8 +237,8 @@ int tfm__train_data_open(const struct tfm__options *options, const struct tfm_mo
     if (code == TFM__EXIT_OK)
         code = open_tokens(options, options->data, "data.tokens", data, &data->train);
     if (code == TFM__EXIT_OK && options->validation)
-        code = open_tokens(options, options->validation, "validation.tokens", data,
-                           &data->validation);
+        code =
+            open_tokens(options, options->validation, "validation.tokens", data, &data->validation);
     return code;
 }
 

@@ -31,7 +31,7 @@ struct tfm_trainer_data {
  *   model     its storage types, slots, cells and cache are not read: settings->compute decides
  *   weights   where parameters start, F32 or any type, by name; NULL, or what is missing: see
  *             tfm_trainer_initialize. Not held.
- * INVALID_ARGUMENT: settings or model that cannot be, a dataset of another vocabulary; OUT_OF_RANGE: too little data
+ * As tfm_trainer_settings_check; INVALID_ARGUMENT: a dataset of another vocabulary; OUT_OF_RANGE: too little data
  * for one window (both numbers); SHAPE: a weight does not fit; UNSUPPORTED, STRICT: as tfm_plan_compile; NOMEM. */
 TFM_API enum tfm_status tfm_trainer_create(const struct tfm_nn_decoder *model,
                                            const struct tfm_trainer_settings *settings,
@@ -61,7 +61,7 @@ TFM_API enum tfm_status tfm_trainer_evaluate(struct tfm_trainer *trainer, double
                                              uint64_t *tokens, struct tfm_error *err);
 
 /* Writes on from a prompt of 1..length - 1 ids with the parameters of now: at most n tokens, as many as fit behind the
- * prompt in `length`, each given to take(), which ends it by returning 1. UNSUPPORTED: a bidirectional model. */
+ * prompt in `length`, each given to take(), which ends it by returning 1. */
 TFM_API enum tfm_status tfm_trainer_sample(struct tfm_trainer *trainer,
                                            const struct tfm_sampler_options *sampling,
                                            const int32_t *prompt, size_t n_prompt, size_t n,
