@@ -103,7 +103,7 @@ static int make_axes(const struct tfm__curve *curve, struct picture *p)
     const int any = range(curve, -INFINITY, x, y);
 
     if (any)
-        range(curve, x[0] + (x[1] - x[0]) / 50, behind, y);
+        range(curve, x[0] + (x[1] - x[0]) / 20, behind, y);
     /* steps count from the beginning even when the first point is number 1 */
     if (x[0] > 0 && x[0] < x[1] / 10)
         x[0] = 0;

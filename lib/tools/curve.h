@@ -24,7 +24,7 @@ struct tfm__curve {
 };
 
 /* A series with more points than the picture has columns is drawn by the mean of each column. The vertical axis holds
- * what lies behind the first fiftieth of the x axis: the fall from chance would flatten all that follows it. Without
+ * what lies behind the first twentieth of the x axis: the fall from chance would flatten all that follows it. Without
  * any point the axes say so. The same points give the same bytes. The file is old or new, never half. IO; NOMEM. */
 enum tfm_status tfm__curve_write(const char *path, const struct tfm__curve *curve,
                                  struct tfm_error *err);

@@ -97,7 +97,7 @@ static const struct {
 START_TEST(axes_carry_round_numbers)
 {
     const double x[] = {axes[_i].x0, axes[_i].x1}, y[] = {axes[_i].y1, axes[_i].y0};
-    /* the last point twice: both ends of y lie behind the first fiftieth */
+    /* the last point twice: both ends of y lie behind the first twentieth */
     const double x3[] = {x[0], x[0] + (x[1] - x[0]) / 2, x[1]}, y3[] = {y[0], y[0], y[1]};
     const struct tfm__curve_series series = {"a", x3, y3, 3, 0};
 
