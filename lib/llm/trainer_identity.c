@@ -88,6 +88,7 @@ static void put_settings(FILE *to, const struct tfm_trainer_settings *settings)
 
     /* the same steps, whatever these are */
     copy.validate_every = copy.sample_every = copy.save_every = 0;
+    copy.recompute = 0;
 #define TFM_TRAIN_SETTING(KIND, key, initial, least, most, meaning) PUT_##KIND(key);
 #include <tfm/train_settings.def>
 #undef TFM_TRAIN_SETTING

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * The plans of a trainer: forward and backward, forward for validation, one token after the other for samples.
  * All work on the trainable parameters of the first. */
+#include <string.h>
+
 #include "lib/llm/trainer_internal.h"
 
 static enum tfm_status train_one(void *context, const struct tfm_tensor *tensor)
@@ -15,36 +17,60 @@ static void train_all(struct tfm_graph *graph)
     (void)tfm_graph_parameters(graph, train_one, graph);
 }
 
+static int in_ffn(const struct tfm_scope *scope)
+{
+    for (; scope; scope = scope->parent) {
+        const size_t n = strlen(scope->name);
+        if (n >= 4 && strcmp(scope->name + n - 4, ".ffn") == 0)
+            return 1;
+    }
+    return 0;
+}
+
+/* What norms and feed-forward layers make, which is most of what backward would keep. */
+static void recompute(struct tfm_graph *graph)
+{
+    const uint32_t n = tfm_graph_node_count(graph);
+
+    for (uint32_t i = 0; i < n; i++) {
+        const struct tfm_node *node = tfm_graph_node(graph, i);
+        if (node->op == TFM_OP_RMS_NORM || node->op == TFM_OP_LAYER_NORM || in_ffn(node->scope))
+            (void)tfm_graph_recompute(graph, (struct tfm_tensor *)node->outputs[0]);
+    }
+}
+
 static void build_train(struct tfm_graph *graph, const struct tfm_nn_decoder *model,
-                        struct tfm_error *err)
+                        const struct tfm_trainer_settings *settings, struct tfm_error *err)
 {
     struct tfm_tensor *loss = tfm_nn_decoder_loss(graph, model);
     struct tfm_tensor *seed = tfm_graph_input(graph, "dloss", TFM_DTYPE_F32, 1, (int64_t[]){0});
 
     train_all(graph);
+    if (settings->recompute)
+        recompute(graph);
     if (loss && seed)
         (void)tfm_graph_backward(graph, 1, &loss, &seed, err);
 }
 
 static void build_evaluate(struct tfm_graph *graph, const struct tfm_nn_decoder *model,
-                           struct tfm_error *err)
+                           const struct tfm_trainer_settings *settings, struct tfm_error *err)
 {
-    (void)err;
+    (void)settings, (void)err;
     (void)tfm_nn_decoder_loss(graph, model);
     train_all(graph);
 }
 
 static void build_sample(struct tfm_graph *graph, const struct tfm_nn_decoder *model,
-                         struct tfm_error *err)
+                         const struct tfm_trainer_settings *settings, struct tfm_error *err)
 {
-    (void)err;
+    (void)settings, (void)err;
     (void)tfm_nn_decoder(graph, model);
     train_all(graph);
 }
 
 static const struct {
     void (*build)(struct tfm_graph *graph, const struct tfm_nn_decoder *model,
-                  struct tfm_error *err);
+                  const struct tfm_trainer_settings *settings, struct tfm_error *err);
 } purposes[] = {
     [TFM__TRAINER_TRAIN] = {build_train},
     [TFM__TRAINER_EVALUATE] = {build_evaluate},
@@ -130,7 +156,7 @@ enum tfm_status tfm__trainer_compile(struct tfm_trainer *trainer, enum tfm__trai
         model.cells = trainer->settings.length;
         model.cache = TFM_DTYPE_F32;
     }
-    purposes[purpose].build(graph, &model, err);
+    purposes[purpose].build(graph, &model, &trainer->settings, err);
     status = tfm_graph_check(graph, err);
     if (status == TFM_STATUS_OK)
         status = complete(trainer, graph, purpose, err);
