@@ -40,6 +40,9 @@
  *   cross_entropy  x [N, D] F32, weight [V, D] W, targets [N] I32      loss [N], lse [N] as x (F64: all F64)
  *   cross_entropy_grad  x, weight, targets, lse [N], dloss [N],        [N, D] as x; adds to dweight
  *                  dweight [V, D]? state as x
+ *   sum_squares    x [...] F32 state (F64: F64)                        [1] as x
+ *   adamw          w [...] trainable, g, m, v like w F32 states,       none: changes w, g, m, v, master
+ *                  hyper [N, 8] F32, master like w? F32 state (F64: all F64, no master)
  */
 #ifndef TFM_OP_H
 #define TFM_OP_H
