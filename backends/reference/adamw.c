@@ -2,8 +2,6 @@
  * adamw: one update of a parameter; see lib/ops/adamw.c. Threads share the elements. */
 #include <math.h>
 
-#include <tfm/grad.h>
-
 #include "backends/reference/reference.h"
 
 enum { CHUNK = TFM__REFERENCE_CHUNK };

@@ -108,21 +108,9 @@ TFM_API struct tfm_tensor *tfm_op_scale_grad(struct tfm_graph *graph, struct tfm
  * rows computes nothing. */
 TFM_API struct tfm_tensor *tfm_op_sum_squares(struct tfm_graph *graph, struct tfm_tensor *x);
 
-/* What a row of hyper holds, in this order. */
-enum tfm_adamw_hyper {
-    TFM_ADAMW_RATE,
-    TFM_ADAMW_BETA1,
-    TFM_ADAMW_BETA2,
-    TFM_ADAMW_EPS,    /* added to the root */
-    TFM_ADAMW_DECAY,  /* the share of w that is taken away: rate times the weight decay */
-    TFM_ADAMW_FACTOR, /* on the gradient before it is used: 1 / tokens, times that of clipping */
-    TFM_ADAMW_CORRECTION1, /* 1 / (1 - beta1^t) in step t = 1, 2, ... */
-    TFM_ADAMW_CORRECTION2, /* 1 / (1 - beta2^t) */
-    TFM_ADAMW_HYPERS
-};
 /* One update of a parameter (Loshchilov and Hutter, arXiv:1711.05101), in one pass that also zeroes the gradient: w
- * [...] trainable, states g, m, v like w, F32 (F64 if w is F64), hyper [N, 8] F32 (F64 if w is), of which the first row
- * counts. A w that is F16 or BF16 has its exact values in the state master [...] F32, which is NULL otherwise.
+ * [...] trainable, states g, m, v like w, F32 (F64 if w is F64), hyper [N, 8] F32 (F64 if w is), a row as
+ * enum tfm_adamw_hyper of tfm/op.h says; the first counts. A w that is F16 or BF16 has its exact values in the state master [...] F32, which is NULL otherwise.
  * A run without rows changes nothing. Returns w. tfm/optimizer.h makes whole updates of it. */
 TFM_API struct tfm_tensor *tfm_op_adamw(struct tfm_graph *graph, struct tfm_tensor *w,
                                         struct tfm_tensor *g, struct tfm_tensor *m,
