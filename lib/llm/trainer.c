@@ -7,7 +7,6 @@
 
 #include <tfm/schedule.h>
 
-#include "lib/core/checked.h"
 #include "lib/llm/trainer_internal.h"
 
 /* ---- creation ---- */

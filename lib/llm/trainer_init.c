@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/core/checked.h"
 #include "lib/llm/trainer_internal.h"
 
 struct initial {
