@@ -13,5 +13,6 @@
 #include <tfm/session.h>
 #include <tfm/tfm.h>
 #include <tfm/tokenizer.h>
+#include <tfm/train_settings.h>
 
 #endif
