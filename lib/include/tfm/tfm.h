@@ -5,6 +5,7 @@
 #define TFM_TFM_H
 
 #include <tfm/backend.h>
+#include <tfm/checkpoint.h>
 #include <tfm/dataset.h>
 #include <tfm/device.h>
 #include <tfm/dtype.h>
