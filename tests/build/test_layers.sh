@@ -11,7 +11,7 @@ trap 'rm -rf "$work"' EXIT
 # What a room may include, beside the headers of the C library: extended regular expressions.
 core_api='tfm/(attrs\.def|backend\.h|device\.h|doctor\.h|dtype\.h|dtypes\.def|grad\.h|graph\.h|op\.h|ops\.def|plan\.h|status\.def|status\.h|tune\.h|uses\.def|weights\.h)'
 nn_api='tfm/(batch|cache|init|nn|positions)\.h|tfm/nn_kinds\.def'
-train_api='tfm/(checkpoint|dataset)\.h'
+train_api='tfm/(checkpoint|dataset|optimizer|schedule)\.h'
 plugin_api='tfm/(attrs\.def|backend\.h|doctor\.h|dtype\.h|dtypes\.def|op\.h|ops\.def|status\.def|status\.h|tune\.h)'
 checked='lib/core/(checked|little_endian|map|save)\.h'
 allowed() {

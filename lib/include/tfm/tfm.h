@@ -13,7 +13,9 @@
 #include <tfm/graph.h>
 #include <tfm/nn.h>
 #include <tfm/op.h>
+#include <tfm/optimizer.h>
 #include <tfm/plan.h>
+#include <tfm/schedule.h>
 #include <tfm/status.h>
 #include <tfm/weights.h>
 
