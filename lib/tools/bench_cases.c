@@ -110,7 +110,7 @@ static struct tfm_tensor *unit_cross_entropy(struct scene *s, struct tfm_tensor 
 {
     struct tfm_tensor *classes = weight(s, "classes", s->c->weight, s->c->d2, s->c->d1);
 
-    return tfm_op_cross_entropy(s->graph, x, tfm_graph_train(s->graph, classes), s->ids, NULL)
+    return tfm_op_cross_entropy(s->graph, x, tfm_graph_train(s->graph, classes), s->ids, 0, NULL)
                ? x
                : NULL;
 }
@@ -119,7 +119,7 @@ static struct tfm_tensor *unit_cross_entropy_grad(struct scene *s, struct tfm_te
 {
     struct tfm_tensor *classes = weight(s, "classes", s->c->weight, s->c->d2, s->c->d1);
     return tfm_op_cross_entropy_grad(s->graph, x, tfm_graph_train(s->graph, classes), s->ids,
-                                     s->side, s->side, sum(s, "grad", s->c->d2, s->c->d1));
+                                     s->side, s->side, 0, sum(s, "grad", s->c->d2, s->c->d1));
 }
 
 /* the state g [d2, d1] */

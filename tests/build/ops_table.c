@@ -309,14 +309,14 @@ static struct tfm_tensor *column(struct tfm_graph *g, const char *name, enum tfm
 static void ask_cross_entropy(struct tfm_graph *g, enum tfm_dtype dtype)
 {
     tfm_op_cross_entropy(g, x_of(g, beside(dtype)), weight(g, "weight", dtype, 2, OUT, WIDTH, 0),
-                         column(g, "targets", TFM_DTYPE_I32), NULL);
+                         column(g, "targets", TFM_DTYPE_I32), 0, NULL);
 }
 
 static void ask_cross_entropy_trainable(struct tfm_graph *g, enum tfm_dtype dtype)
 {
     tfm_op_cross_entropy(g, x_of(g, beside(dtype)),
                          tfm_graph_train(g, weight(g, "weight", dtype, 2, OUT, WIDTH, 0)),
-                         column(g, "targets", TFM_DTYPE_I32), NULL);
+                         column(g, "targets", TFM_DTYPE_I32), 0, NULL);
 }
 
 static void ask_cross_entropy_grad(struct tfm_graph *g, enum tfm_dtype dtype)
@@ -325,7 +325,7 @@ static void ask_cross_entropy_grad(struct tfm_graph *g, enum tfm_dtype dtype)
 
     tfm_op_cross_entropy_grad(
         g, x_of(g, x), tfm_graph_train(g, weight(g, "weight", dtype, 2, OUT, WIDTH, 0)),
-        column(g, "targets", TFM_DTYPE_I32), column(g, "lse", x), column(g, "dloss", x),
+        column(g, "targets", TFM_DTYPE_I32), column(g, "lse", x), column(g, "dloss", x), 0,
         tfm_graph_state(g, "dweight", x, 2, (int64_t[]){OUT, WIDTH}));
 }
 

@@ -63,13 +63,13 @@ TFM_API struct tfm_tensor *tfm_op_attention_grad(struct tfm_graph *graph, struct
                                                  const struct tfm_attention *config,
                                                  struct tfm_tensor *drel_bias,
                                                  struct tfm_tensor **dk, struct tfm_tensor **dv);
-/* dx = dloss (P - onehot(targets)) W with P = exp(x W^T - lse), dW += its other half: x [N, D], weight [V, D],
+/* dx = dloss (P - onehot(targets)) W with P = exp(logits - lse), dW += its other half: x [N, D], weight [V, D],
  * targets [N], lse [N] as cross_entropy gives it, dloss [N], state dweight [V, D] or NULL -> [N, D]. A row
- * without target has no part in either. */
+ * without target has no part in either. softcap as in tfm_op_cross_entropy. */
 TFM_API struct tfm_tensor *
 tfm_op_cross_entropy_grad(struct tfm_graph *graph, struct tfm_tensor *x, struct tfm_tensor *weight,
                           struct tfm_tensor *targets, struct tfm_tensor *lse,
-                          struct tfm_tensor *dloss, struct tfm_tensor *dweight);
+                          struct tfm_tensor *dloss, double softcap, struct tfm_tensor *dweight);
 
 /* dtable[ids[n]] += dy[n]: ids [N, ...] I32, dy [N, ..., D], state dtable [V, D]. positions 1: as in
  * tfm_op_position_embedding */

@@ -38,6 +38,7 @@
  *   attention_grad  q, k, v as gqa_attention, dy [N, H, d], lse [N, H], dq as q, dk, dv as k, delta [N, H];
  *                  rel_bias, rel_bucket?, drel_bias [buckets, H]? state  adds to drel_bias
  *   cross_entropy  x [N, D] F32, weight [V, D] W, targets [N] I32      loss [N], lse [N] as x (F64: all F64)
+ *                  each logit through softcap
  *   cross_entropy_grad  x, weight, targets, lse [N], dloss [N],        [N, D] as x; adds to dweight
  *                  dweight [V, D]? state as x
  *   sum_squares    x [...] F32 state (F64: F64)                        [1] as x
