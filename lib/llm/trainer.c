@@ -102,19 +102,6 @@ static enum tfm_status allocate(struct tfm_trainer *t, struct tfm_error *err)
     return TFM_STATUS_OK;
 }
 
-/* ---- the rate of the embedding ---- */
-
-static struct tfm_optimizer_rule rule(void *context, const struct tfm_graph *graph,
-                                      const struct tfm_tensor *parameter)
-{
-    const struct tfm_trainer *t = context;
-    struct tfm_optimizer_rule rule = tfm_optimizer_default_rule(NULL, graph, parameter);
-
-    if (t->settings.embedding_rate > 0 && strcmp(parameter->name, "token_embd.weight") == 0)
-        rule.rate *= t->settings.embedding_rate;
-    return rule;
-}
-
 static enum tfm_status open_plans(struct tfm_trainer *t, const struct tfm_weights *weights,
                                   struct tfm_error *err)
 {
@@ -134,8 +121,9 @@ static enum tfm_status open_plans(struct tfm_trainer *t, const struct tfm_weight
     if (status == TFM_STATUS_OK && t->held > 0)
         status = tfm__trainer_compile(t, TFM__TRAINER_EVALUATE, &t->evaluate, err);
     if (status == TFM_STATUS_OK)
-        status = tfm_optimizer_create(t->train.plan, t->train.exec, t->weights, t->devices,
-                                      t->n_devices, &adamw, rule, t, &t->optimizer, err);
+        status =
+            tfm_optimizer_create(t->train.plan, t->train.exec, t->weights, t->devices, t->n_devices,
+                                 &adamw, NULL, &t->settings.embedding_rate, &t->optimizer, err);
     return status;
 }
 
@@ -331,7 +319,7 @@ enum tfm_status tfm_trainer_step(struct tfm_trainer *trainer, struct tfm_trainer
         status =
             tfm_optimizer_step(t->optimizer, made.rate, 1 / (double)made.tokens, &update, &why);
     if (status != TFM_STATUS_OK) {
-        snprintf(t->broken, sizeof t->broken, "%s", why.text);
+        snprintf(t->broken, sizeof t->broken, "%.255s", why.text);
         return tfm_error_set(err, status, "%s", why.text);
     }
     made.loss = sum / (double)made.tokens;

@@ -8,6 +8,7 @@
 
 #include <tfm/checkpoint.h>
 
+#include "lib/core/little_endian.h"
 #include "lib/llm/trainer_internal.h"
 
 enum { COUNTERS = 3 };
@@ -75,29 +76,15 @@ static enum tfm_status put(void *context, struct tfm_exec *exec, const struct tf
     return status;
 }
 
-static void store(unsigned char *p, uint64_t value)
-{
-    for (int i = 0; i < 8; i++)
-        p[i] = (unsigned char)(value >> (8 * i));
-}
-
-static uint64_t number(const unsigned char *p)
-{
-    uint64_t value = 0;
-    for (int i = 0; i < 8; i++)
-        value |= (uint64_t)p[i] << (8 * i);
-    return value;
-}
-
 static enum tfm_status put_all(struct tfm_trainer *t, struct tfm_checkpoint_writer *writer,
                                struct tfm_error *err)
 {
     unsigned char counters[8 * COUNTERS];
     struct saving saving = {writer, err};
 
-    store(counters, t->step);
-    store(counters + 8, t->place);
-    store(counters + 16, t->tokens);
+    tfm__le_store(counters, t->step, 8);
+    tfm__le_store(counters + 8, t->place, 8);
+    tfm__le_store(counters + 16, t->tokens, 8);
     enum tfm_status status =
         tfm_checkpoint_section(writer, "identity", t->identity, strlen(t->identity), err);
     if (status == TFM_STATUS_OK)
@@ -216,13 +203,14 @@ static enum tfm_status load(struct tfm_trainer *t, struct loading *loading)
     snprintf(t->broken, sizeof t->broken, "%s could not be loaded",
              tfm_checkpoint_path(loading->checkpoint));
     status = each_variable(t, get, loading);
+    if (status == TFM_STATUS_OK)
+        status = tfm_optimizer_heal(t->optimizer, loading->err);
     if (status != TFM_STATUS_OK)
         return status;
-    tfm_optimizer_heal(t->optimizer);
     const unsigned char *counters = data;
-    t->step = number(counters);
-    t->place = number(counters + 8);
-    t->tokens = number(counters + 16);
+    t->step = tfm__le_load(counters, 8);
+    t->place = tfm__le_load(counters + 8, 8);
+    t->tokens = tfm__le_load(counters + 16, 8);
     tfm_optimizer_set_steps(t->optimizer, t->step);
     t->broken[0] = 0;
     return TFM_STATUS_OK;

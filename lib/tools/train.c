@@ -88,10 +88,11 @@ static int open_initial(struct train *train)
     if (!train->options->init)
         return TFM__EXIT_OK;
     enum tfm_status status = tfm_model_open(train->options->init, &train->initial, &err);
-    if (status == TFM_STATUS_OK) {
-        tfm_model_decoder(train->initial, &train->decoder);
-        status = tfm_model_weights_f32(train->initial, &train->initial_values, &err);
-    }
+    if (status == TFM_STATUS_OK)
+        status = tfm_weights_create(&train->initial_values, &err);
+    if (status == TFM_STATUS_OK)
+        status =
+            tfm_model_weights_f32(train->initial, &train->decoder, train->initial_values, &err);
     return status == TFM_STATUS_OK ? TFM__EXIT_OK : tfm__failed("--init: %s", err.text);
 }
 

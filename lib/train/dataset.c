@@ -113,7 +113,7 @@ size_t tfm_dataset_count(const struct tfm_dataset *dataset)
 
 uint64_t tfm_dataset_checksum(const struct tfm_dataset *dataset)
 {
-    return tfm__dataset_number(dataset->map.base + TFM__DATASET_AT_CHECKSUM, 8);
+    return tfm__le_load(dataset->map.base + TFM__DATASET_AT_CHECKSUM, 8);
 }
 
 uint64_t tfm_dataset_vocab(const struct tfm_dataset *dataset)
