@@ -162,11 +162,9 @@ static struct tfm_tensor *loss(struct tfm_graph *graph, const struct tfm_nn_deco
     struct tfm_tensor *targets =
         tfm_graph_input(graph, "targets", TFM_DTYPE_I32, 1, (int64_t[]){0});
 
-    if (c->logit_softcap != 0)
-        return tfm_graph_refuse(graph, TFM_STATUS_UNSUPPORTED,
-                                "decoder: a loss of logits with a soft cap");
     tfm_graph_scope_push(graph, "linear", "output");
-    x = x ? tfm_op_cross_entropy(graph, x, head_weight(graph, c), targets, NULL) : NULL;
+    x = x ? tfm_op_cross_entropy(graph, x, head_weight(graph, c), targets, c->logit_softcap, NULL)
+          : NULL;
     tfm_graph_scope_pop(graph);
     return x;
 }

@@ -292,7 +292,7 @@ enum tfm_status tfm_optimizer_create(struct tfm_plan *plan, struct tfm_exec *exe
                                      tfm_optimizer_rules *rules, void *context,
                                      struct tfm_optimizer **optimizer, struct tfm_error *err)
 {
-    struct tfm_error own;
+    struct tfm_error own = {0};
 
     err = err ? err : &own;
     tfm_error_clear(err);
