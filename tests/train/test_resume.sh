@@ -11,7 +11,7 @@ cp "$srcdir/tests/golden/long.txt" text.txt
 moments=${TFM_TEST_MOMENTS:-50}
 steps=$((3 * moments + 20))
 write_small $steps
-half=$((steps / 2))
+half=$((steps / 4 * 2)) # even
 arguments='--data text.txt --config small.json'
 # facts FOLDER: every file with its checksum
 facts() { (cd "$1" && find . -type f -exec cksum {} + | sort); }
