@@ -167,13 +167,6 @@ enum tfm_status tfm__cl_guard_exec_run(void *exec, const struct tfm_rows *rows,
                                        struct tfm_error *err);
 enum tfm_status tfm__cl_guard_sync(void *device, struct tfm_error *err);
 
-/* ---- PoCL's kernel cache (pocl_cache.c); nothing on other platforms ------------------------------- */
-
-/* Before the first program is built: removes what is damaged. */
-void tfm__cl_pocl_cache_check(const struct tfm__cl_device *device);
-/* The device is closed: notes the sums of what it has used. */
-void tfm__cl_pocl_cache_note(const struct tfm__cl_device *device);
-
 /* What the extension TFM_OPENCL_INTEROP returns (interop.c). */
 extern const struct tfm_interop tfm__cl_interop;
 

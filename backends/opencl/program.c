@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "backends/opencl/internal.h"
+#include "backends/opencl/pocl_cache.h"
 
 enum { LOG_SHOWN = 4096, OPTIONS = 512 };
 
@@ -85,6 +86,7 @@ enum { TRIES = 3 };
 static enum tfm_status build(struct tfm__cl_device *d, const struct tfm__cl_kernel *kernel,
                              cl_program *built, struct tfm_error *err)
 {
+    struct tfm__cl_pocl_build kept;
     const char **strings = NULL;
     size_t n = 0;
     char options[OPTIONS];
@@ -99,6 +101,7 @@ static enum tfm_status build(struct tfm__cl_device *d, const struct tfm__cl_kern
              TFM__CL_ATTENTION_QUERIES, TFM__CL_ATTENTION_KEYS, d->settings.split,
              TFM__CL_PANELS_DEPTH, shape_option(d), kernel->options ? " " : "",
              kernel->options ? kernel->options : "");
+    tfm__cl_pocl_cache_before(d, options, strings, n, &kept);
     for (int tries = 1;; tries++) {
         const cl_program program =
             clCreateProgramWithSource(d->context, (cl_uint)n, strings, NULL, &code);
@@ -108,6 +111,7 @@ static enum tfm_status build(struct tfm__cl_device *d, const struct tfm__cl_kern
         }
         code = clBuildProgram(program, 1, &d->id, options, NULL, NULL);
         if (code == CL_SUCCESS) {
+            tfm__cl_pocl_cache_after(d, &kept);
             *built = program;
             goto done;
         }
