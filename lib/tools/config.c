@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Reads a configuration of layers: every key is known, of its type and in its range, or an error. */
+ * Reads a configuration of layers and of their training: every key is known, of its type and in its range, or an
+ * error. */
 #include "lib/tools/config.h"
 
 #include <math.h>
@@ -31,8 +32,8 @@ struct kind {
 struct key {
     const struct kind *kind;
     const char *name;
-    size_t offset; /* in struct tfm_nn_decoder */
-    double least, most;
+    size_t offset; /* in struct tfm_nn_decoder or tfm_trainer_settings */
+    double fallback, least, most;
     const char *meaning;
 };
 
@@ -118,6 +119,10 @@ static const struct word styles[] = {
     {"adjacent", TFM_ROPE_ADJACENT},
     {"halves", TFM_ROPE_HALVES},
 };
+static const struct word computes[] = {
+    {"f32", TFM_DTYPE_F32},
+    {"bf16", TFM_DTYPE_BF16},
+};
 static const struct word dtypes[] = {
 #define TFM_DTYPE(id, NAME, name, block, bytes, class, minor) {name, id},
 #include <tfm/dtypes.def>
@@ -135,58 +140,104 @@ static const struct kind kind_POSITION = {WORDS(positions)};
 static const struct kind kind_SCALING = {WORDS(scalings)};
 static const struct kind kind_BLOCK = {WORDS(blocks)};
 static const struct kind kind_STYLE = {WORDS(styles)};
+static const struct kind kind_COMPUTE = {WORDS(computes)};
 
-static const struct key keys[] = {
+static const struct key decoder_keys[] = {
 #define TFM_CONFIG(KIND, name, field, least, most, meaning) \
-    {&kind_##KIND, name, offsetof(struct tfm_nn_decoder, field), least, most, meaning},
-#include "lib/tools/config.def"
+    {&kind_##KIND, name, offsetof(struct tfm_nn_decoder, field), 0, least, most, meaning},
+#include <tfm/decoder_keys.def>
 #undef TFM_CONFIG
 };
-enum { KEYS = sizeof keys / sizeof *keys };
+static const struct key train_keys[] = {
+#define TFM_TRAIN_SETTING(KIND, field, fallback, least, most, meaning)                    \
+    {&kind_##KIND, #field, offsetof(struct tfm_trainer_settings, field), fallback, least, \
+     most,         meaning},
+#include <tfm/train_settings.def>
+#undef TFM_TRAIN_SETTING
+};
 
-void tfm__config_help(void)
+static const struct table {
+    const struct key *keys;
+    size_t n;
+    const char *where; /* in front of a key in messages */
+} decoder_table = {decoder_keys, sizeof decoder_keys / sizeof *decoder_keys, ""},
+  train_table = {train_keys, sizeof train_keys / sizeof *train_keys, "\"train\": "};
+
+static int needed(const struct key *key)
 {
-    for (size_t i = 0; i < KEYS; i++) {
-        const struct key *key = &keys[i];
+    return key->fallback < key->least;
+}
+
+static void put_help(const struct table *table)
+{
+    for (size_t i = 0; i < table->n; i++) {
+        const struct key *key = &table->keys[i];
         expectation expected;
+        char fallback[32] = "";
         key->kind->read(key, json_null(), NULL, expected); /* which no kind takes */
-        printf("%-23s %s%s\n%-23s   %s\n", key->name, key->least >= 1 ? "(must be there) " : "",
-               key->meaning, "", expected);
+        if (key->fallback != 0)
+            snprintf(fallback, sizeof fallback, ", default %g", key->fallback);
+        printf("%-23s %s%s\n%-23s   %s%s\n", key->name, needed(key) ? "(must be there) " : "",
+               key->meaning, "", expected, fallback);
     }
 }
 
-/* ---- the object ---- */
-
-static const struct key *find(const char *name)
+void tfm__config_help(void)
 {
-    for (size_t i = 0; i < KEYS; i++)
-        if (strcmp(keys[i].name, name) == 0)
-            return &keys[i];
+    put_help(&decoder_table);
+    printf("\nKeys of \"train\", an object for tfm train:\n\n");
+    put_help(&train_table);
+}
+
+/* ---- the objects ---- */
+
+static const struct key *find(const struct table *table, const char *name)
+{
+    for (size_t i = 0; i < table->n; i++)
+        if (strcmp(table->keys[i].name, name) == 0)
+            return &table->keys[i];
     return NULL;
 }
 
-static int read_keys(const char *path, json_t *root, struct tfm_nn_decoder *decoder)
+static int read_key(const char *path, const struct table *table, const char *name,
+                    const json_t *value, void *to)
+{
+    const struct key *key = find(table, name);
+    expectation expected;
+
+    if (!key)
+        return tfm__failed("%s: %sthere is no key \"%.60s\"", path, table->where, name);
+    if (key->kind->read(key, value, (char *)to + key->offset, expected)) {
+        char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+        const int code = tfm__failed("%s: %s\"%s\" is %.60s; it must be %s", path, table->where,
+                                     name, text ? text : "?", expected);
+        free(text);
+        return code;
+    }
+    return TFM__EXIT_OK;
+}
+
+/* `skipped`: a key that somebody else reads; `optional`: one that may be missing; NULL = none. */
+static int read_keys(const char *path, const struct table *table, json_t *object, void *to,
+                     const char *skipped, const char *optional)
 {
     const char *name;
     json_t *value;
 
-    json_object_foreach(root, name, value)
+    json_object_foreach(object, name, value)
     {
-        const struct key *key = find(name);
-        expectation expected;
-        if (!key)
-            return tfm__failed("%s: there is no key \"%.60s\"", path, name);
-        if (key->kind->read(key, value, (char *)decoder + key->offset, expected)) {
-            char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
-            const int code = tfm__failed("%s: \"%s\" is %.60s; it must be %s", path, name,
-                                         text ? text : "?", expected);
-            free(text);
+        if (skipped && strcmp(name, skipped) == 0)
+            continue;
+        const int code = read_key(path, table, name, value, to);
+        if (code != TFM__EXIT_OK)
             return code;
-        }
     }
-    for (size_t i = 0; i < KEYS; i++)
-        if (keys[i].least >= 1 && !json_object_get(root, keys[i].name))
-            return tfm__failed("%s: \"%s\" is missing", path, keys[i].name);
+    for (size_t i = 0; i < table->n; i++) {
+        const struct key *key = &table->keys[i];
+        if (needed(key) && !json_object_get(object, key->name) &&
+            !(optional && strcmp(key->name, optional) == 0))
+            return tfm__failed("%s: %s\"%s\" is missing", path, table->where, key->name);
+    }
     return TFM__EXIT_OK;
 }
 
@@ -211,7 +262,96 @@ static int finish(const char *path, struct tfm_nn_decoder *c)
     return TFM__EXIT_OK;
 }
 
-int tfm__config_read(const char *path, struct tfm_nn_decoder *decoder)
+static int read_decoder(const char *path, json_t *root, int64_t vocab,
+                        struct tfm_nn_decoder *decoder)
+{
+    *decoder = (struct tfm_nn_decoder){.vocab = vocab};
+    const int code =
+        read_keys(path, &decoder_table, root, decoder, "train", vocab ? "vocab" : NULL);
+
+    if (code != TFM__EXIT_OK)
+        return code;
+    if (vocab && decoder->vocab != vocab)
+        return tfm__failed(
+            "%s: \"vocab\" is %lld, but the tokenizer has %lld tokens; leave the key "
+            "out, or take the tokenizer that belongs to it",
+            path, (long long)decoder->vocab, (long long)vocab);
+    return finish(path, decoder);
+}
+
+/* "train" decides how weights are stored; a key that says otherwise would be passed over. */
+static int refuse_storage(const char *path, const json_t *root)
+{
+    for (size_t i = 0; i < decoder_table.n; i++) {
+        const struct key *key = &decoder_table.keys[i];
+        const char *word = json_string_value(json_object_get(root, key->name));
+        if (key->kind == &kind_DTYPE && key->offset != offsetof(struct tfm_nn_decoder, cache) &&
+            word && strcmp(word, "f32") != 0)
+            return tfm__failed(
+                "%s: \"%s\" is \"%s\", but \"compute\" of \"train\" says how weights "
+                "are stored; leave the key out",
+                path, key->name, word);
+    }
+    return TFM__EXIT_OK;
+}
+
+static int read_train(const char *path, json_t *root, const struct tfm_nn_decoder *decoder,
+                      struct tfm_trainer_settings *settings)
+{
+    json_t *object = json_object_get(root, "train");
+    struct tfm_error err;
+
+    if (!object)
+        return tfm__failed("%s: \"train\" is missing, the object that says how to train", path);
+    if (!json_is_object(object))
+        return tfm__failed("%s: \"train\" is no JSON object", path);
+    tfm_trainer_settings_defaults(settings);
+    int code = read_keys(path, &train_table, object, settings, NULL, NULL);
+    if (code == TFM__EXIT_OK)
+        code = refuse_storage(path, root);
+    if (code == TFM__EXIT_OK && decoder &&
+        tfm_trainer_settings_check(settings, decoder, &err) != TFM_STATUS_OK)
+        code = tfm__failed("%s: %s", path, err.text);
+    return code;
+}
+
+/* The layers are those of a model: keys of them would be passed over. */
+static int refuse_decoder(const char *path, json_t *root)
+{
+    const char *name;
+    json_t *value;
+
+    json_object_foreach(root, name, value)
+    {
+        if (strcmp(name, "train") != 0)
+            return tfm__failed("%s: \"%.60s\" stands beside \"train\", but the layers are those of "
+                               "the model that is given; leave the key out",
+                               path, name);
+    }
+    return TFM__EXIT_OK;
+}
+
+static int read_object(const char *path, json_t *root, int64_t vocab,
+                       struct tfm_nn_decoder *decoder, struct tfm_trainer_settings *settings)
+{
+    struct tfm_trainer_settings checked;
+
+    if (!json_is_object(root))
+        return tfm__failed("%s: no JSON object", path);
+    const char *type = json_string_value(json_object_get(root, "model_type"));
+    if (type && strcmp(type, "tfm") == 0) /* config.json of a folder that we wrote */
+        root = json_object_get(root, "decoder");
+    if (!json_is_object(root))
+        return tfm__failed("%s: \"decoder\" is missing, or no JSON object", path);
+    const int code =
+        decoder ? read_decoder(path, root, vocab, decoder) : refuse_decoder(path, root);
+    if (code != TFM__EXIT_OK || (!settings && !json_object_get(root, "train")))
+        return code;
+    return read_train(path, root, decoder, settings ? settings : &checked);
+}
+
+int tfm__config_read(const char *path, int64_t vocab, struct tfm_nn_decoder *decoder,
+                     struct tfm_trainer_settings *settings)
 {
     json_error_t error;
     char *data;
@@ -224,9 +364,7 @@ int tfm__config_read(const char *path, struct tfm_nn_decoder *decoder)
     if (!root)
         return tfm__failed("%s: line %d, column %d: %s", path, error.line, error.column,
                            error.text);
-    *decoder = (struct tfm_nn_decoder){0};
-    int code = json_is_object(root) ? read_keys(path, root, decoder)
-                                    : tfm__failed("%s: no JSON object", path);
+    const int code = read_object(path, root, vocab, decoder, settings);
     json_decref(root);
-    return code == TFM__EXIT_OK ? finish(path, decoder) : code;
+    return code;
 }

@@ -167,6 +167,6 @@ int tfm__verb_inspect(const struct tfm__options *options)
         tfm__config_help();
         return TFM__EXIT_OK;
     }
-    const int code = tfm__config_read(options->config, &decoder);
+    const int code = tfm__config_read(options->config, 0, &decoder, NULL);
     return code == TFM__EXIT_OK ? put_decoder(options, options->config, &decoder) : code;
 }

@@ -102,14 +102,21 @@ def novel(folder, name):
         return Reader(zlib.decompress(file.read(size)[4:])).value()
 
 
+def unpack(folder, package=None):
+    """Into the folder; without a file the package is fetched. Returns the file's name."""
+    if package is None:
+        subprocess.run(["apt-get", "-q", "download", PACKAGE], cwd=folder, check=True, stdout=sys.stderr)
+        package = [file for file in os.listdir(folder) if file.endswith(".deb")][0]
+    subprocess.run(["dpkg-deb", "-x", package, "."], cwd=folder, check=True)
+    return os.path.basename(package)
+
+
 def main():
     if len(sys.argv) not in (2, 3):
         sys.exit("usage: english_text.py OUT.txt [NOVEL]")
     out, name = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "persuasion"
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run(["apt-get", "-q", "download", PACKAGE], cwd=folder, check=True, stdout=sys.stderr)
-        package = [file for file in os.listdir(folder) if file.endswith(".deb")][0]
-        subprocess.run(["dpkg-deb", "-x", package, "."], cwd=folder, check=True)
+        package = unpack(folder)
         text = b"\n".join(novel(folder, name)) + b"\n"
     with open(out + ".part", "wb") as file:
         file.write(text)

@@ -82,6 +82,10 @@ config '"block": "pre_post", "qk_norm": true, "logit_softcap": 30, "head_dim": 1
 test $code -eq 0 && grep -q blk.0.attn_post_norm.weight "$out" && grep -q blk.0.attn.k_norm.weight "$out" &&
     ! grep -q output_softcap "$out" && grep -q blk.0.attn.q.bias "$out"
 verdict $? 'norms on both sides, norms of q and k, a bias; a soft cap owns nothing'
+printf '{"model_type": "tfm", "torch_dtype": "float16", "bos_token_id": null, "decoder": {%s, "norm": "layer"}}\n' "$base" >c.json
+call inspect --json --config c.json
+test $code -eq 0 && grep -q blk.0.attn_norm.bias "$out"
+verdict $? 'config.json of a folder of TFM'
 call inspect --config help
 test $code -eq 0 && grep -q '^rope_theta ' "$out" && grep -q '"gelu_tanh"' "$out"
 verdict $? '--config help lists the keys'
@@ -120,6 +124,65 @@ printf '{"vocab": 16, "context": 8, "width": 9, "layers": 1, "heads": 2}' >c.jso
 call inspect --config c.json
 failed_with 1 '"width" 9' && grep -q '"heads" 2' "$err" && grep -q '"head_dim"' "$err"
 verdict $? 'a width that heads do not divide'
+
+# ---- the object "train" --------------------------------------------------------------------------
+must='"length": 8, "sequences": 4, "steps": 100, "rate": 0.001'
+config "\"train\": {$must}"
+test $code -eq 0 && test "$(json tensors.0.shape)" = '[16,8]'
+verdict $? 'training beside the layers'
+config "\"train\": {$must, \"accumulate\": 2, \"final_rate\": 1e-4, \"warmup\": 100, \"beta1\": 0, \"beta2\": 0.99, \"adam_eps\": 1e-9,
+\"weight_decay\": 0, \"clip\": 0, \"embedding_rate\": 0.5, \"held_out\": 0, \"seed\": 0, \"compute\": \"bf16\", \"validate_every\": 10,
+\"sample_every\": 20, \"save_every\": 30, \"recompute\": true}, \"cache_dtype\": \"f16\", \"dtype\": \"f32\""
+test $code -eq 0
+verdict $? 'every key of training'
+call inspect --config help
+test $code -eq 0 && grep -q '^accumulate ' "$out" && grep -q 'a number from 0 to 0.99999, default 0.95$' "$out" &&
+    grep -q '^length  *(must be there)' "$out"
+verdict $? '--config help lists them too'
+wrong '"train": 3' '"train" is no JSON object'
+wrong '"train": {}' '"train": "length" is missing'
+for key in length sequences steps rate; do
+    wrong "\"train\": {$(echo "$must" | sed "s/\"$key\": [0-9.]*,* *//; s/, \$//")}" "\"train\": \"$key\" is missing"
+done
+# training TEXT WORD...: the same inside "train"; what is in TEXT stands there instead of what must be there
+training() {
+    text=$1
+    shift
+    kept=$must
+    for key in length sequences steps rate; do
+        case $text in *"\"$key\":"*) kept=$(echo "$kept" | sed "s/\"$key\": [0-9.]*,* *//; s/, \$//") ;; esac
+    done
+    wrong "\"train\": {$kept, $text}" "$@"
+}
+training '"stpes": 3' '"train": there is no key "stpes"'
+training '"width": 8' '"train": there is no key "width"'
+training '"length": 9' '"length" is 9' '"context" is 8'
+training '"length": 0' '"length" is 0' 'from 1 to'
+training '"sequences": 0' '"sequences" is 0' 'from 1 to'
+training '"sequences": -4' '"sequences" is -4'
+training '"sequences": 2.5' '"sequences" is 2.5' 'a whole number'
+training '"steps": 0' '"steps" is 0'
+training '"accumulate": 0' '"accumulate" is 0'
+training '"rate": -0.1' '"rate" is -0.' 'a number from'
+training '"rate": 0' '"rate" is 0'
+training '"rate": "NaN"' '"rate" is "NaN"' 'a number'
+training '"rate": 1e999' c.json line
+training '"warmup": 101' '"warmup" is 101' '"steps", 100'
+training '"final_rate": 0.01' '"final_rate" is 0.01' '"rate", 0.001'
+training '"beta2": 1' '"beta2" is 1' '0.99999'
+training '"adam_eps": 0' '"adam_eps" is 0'
+training '"held_out": 1' '"held_out" is 1' 'from 0 to 0.9'
+training '"clip": -1' '"clip" is -1'
+training '"compute": "f16"' '"compute" is "f16"' 'one of "f32" "bf16"'
+training '"recompute": 1' '"recompute" is 1' 'true or false'
+wrong "\"train\": {$must}, \"dtype\": \"f16\"" '"dtype" is "f16"' '"compute"'
+wrong "\"train\": {$must}, \"bidirectional\": true" '"bidirectional"' 'predict'
+printf '{"vocab": 16, "context": 16777216, "width": 8, "layers": 1, "heads": 2, "train":
+    {"length": 16777216, "sequences": 200, "steps": 1, "rate": 1}}' >c.json
+call inspect --config c.json
+failed_with 1 '"sequences" 200 of "length" 16777216'
+verdict $? 'refused: more tokens in a run than their numbers hold'
+
 for key in vocab context width layers heads; do
     printf '{"vocab": 16, "context": 8, "width": 8, "layers": 1, "heads": 2}' | sed "s/\"$key\": [0-9]*,* *//; s/, }/}/" >c.json
     call inspect --config c.json
@@ -130,6 +193,10 @@ echo '{"vocab": 16,' >c.json
 call inspect --config c.json
 failed_with 1 'c.json: line'
 verdict $? 'no JSON: line and column'
+echo '{"model_type": "tfm"}' >c.json
+call inspect --config c.json
+failed_with 1 '"decoder" is missing'
+verdict $? 'a folder without its decoder'
 echo '[1]' >c.json
 call inspect --config c.json
 failed_with 1 'no JSON object'

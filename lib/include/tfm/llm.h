@@ -5,6 +5,7 @@
 
 #include <tfm/bpe_train.h>
 #include <tfm/convert.h>
+#include <tfm/export.h>
 #include <tfm/gguf.h>
 #include <tfm/gguf_write.h>
 #include <tfm/model.h>
@@ -13,5 +14,6 @@
 #include <tfm/session.h>
 #include <tfm/tfm.h>
 #include <tfm/tokenizer.h>
+#include <tfm/train_settings.h>
 
 #endif
