@@ -32,6 +32,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct used {
     time_t since; /* the first program of the process was asked for; 0 = none was */
     int checked;  /* everything was */
+    int waited;   /* for the lock of other processes, in vain */
     int unknown;  /* programs whose folder is not known are in use, too */
     uint32_t n;
     char folders[USED][FOLDER + 1]; /* "AB/CDEF..." */
@@ -61,7 +62,12 @@ static int find_root(char *root, size_t size)
     return 0;
 }
 
-/* Several processes may check the same folder: one after the other. -1 = it cannot be changed anyway. */
+/* Tries to get the lock, one a millisecond. */
+enum { TRIES = 500 };
+
+/* Several processes may check the same folder: one after the other. But one that is stopped, or at a large cache with a
+ * busy processor, does not keep the others from starting: they do it at the same time. -1 = it cannot be changed
+ * anyway. */
 static int lock_root(const char *root)
 {
     char path[PATH_MAX];
@@ -71,10 +77,17 @@ static int lock_root(const char *root)
     const int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (file < 0)
         return -1;
-    if (flock(file, LOCK_EX) != 0) {
-        close(file);
-        return -1;
+    for (int tries = 0; tries < (used.waited ? 1 : TRIES); tries++) {
+        const struct timespec pause = {0, 1000000};
+        if (flock(file, LOCK_EX | LOCK_NB) == 0)
+            return file;
+        if (errno != EWOULDBLOCK && errno != EINTR) {
+            close(file);
+            return -1;
+        }
+        (void)nanosleep(&pause, NULL);
     }
+    used.waited = 1;
     return file;
 }
 

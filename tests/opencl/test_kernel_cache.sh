@@ -134,6 +134,27 @@ again
 told 1
 verdict $? 'and then guard the right one'
 
+# A process that holds the lock, and is stopped, does not keep others from starting.
+(
+    exec 9>"$work/cache/tfm-lock"
+    flock 9
+    exec sleep 300
+) &
+holder=$!
+for i in 1 2 3 4 5 6 7 8 9 10; do
+    (
+        exec 9>"$work/cache/tfm-lock"
+        flock -n 9
+    ) || break
+    sleep 1
+done
+timeout 60 "$tfm" run --backend 'opencl:Portable Computing Language' -n 8 -c 32 -p 'Hello, who are you there?' \
+    </dev/null >"$out" 2>"$err"
+code=$?
+kill -0 $holder && told 0
+verdict $? 'nobody waits for a process that holds the lock'
+kill $holder
+
 # Another program's files are not touched.
 mkdir -p "$work/cache/notes" && echo text >"$work/cache/notes/some.so"
 again
