@@ -85,8 +85,9 @@ struct tfm__cl_device {
     int pinned;             /* 1 = holds the threads to their processors (workers.c) */
     int lent;               /* 1 = the objects are the caller's; execs run on `queue` too */
     struct tfm__cl_sources *sources; /* of all kernels, as they were when the device was opened */
-    cl_mem pulse;    /* one word, to see whether the device still answers (lost.c) */
-    atomic_int lost; /* it did not, once */
+    cl_mem pulse;      /* one word, to see whether the device still answers (lost.c) */
+    atomic_int lost;   /* it did not, once */
+    const char *proof; /* options of the int8 way that the common program can prove; NULL = none */
     pthread_mutex_t build_lock;
     struct tfm__cl_built *built; /* under the lock: the programs so far */
     enum tfm_device_kind kind;

@@ -55,10 +55,11 @@ enum tfm_status tfm__cl_sources_open(const struct tfm_host *host, struct tfm__cl
                                      struct tfm_error *err);
 void tfm__cl_sources_close(struct tfm__cl_sources *sources);
 /* What the program of `file` is compiled from, for clCreateProgramWithSource; NULL = the common program,
- * all files of ops that want no program of their own. Free `strings` with host->free; the texts are the
+ * all files of ops that want no program of their own, and with `proof` int8.cl. Free `strings` with host->free; the texts are the
  * sources' own. */
 enum tfm_status tfm__cl_sources_gather(const struct tfm__cl_sources *sources, const char *file,
-                                       const char ***strings, size_t *n, struct tfm_error *err);
+                                       int proof, const char ***strings, size_t *n,
+                                       struct tfm_error *err);
 
 /* Constants of kernels/gqa_attention.cl that the host counts with; passed to it with -D. */
 enum {
@@ -332,6 +333,8 @@ void tfm__cl_gemm_forget(void);
 /* While a device is opened whose settings ask for them: finds the fastest way of kernels/int8.cl that the device
  * takes and that computes what it must. UNSUPPORTED: there is none. */
 enum tfm_status tfm__cl_int8_open(struct tfm__cl_device *device, struct tfm_error *err);
+/* Options of the way whose proof the common program is to hold, where that saves a program; NULL = of none. */
+const char *tfm__cl_int8_guess(const struct tfm__cl_device *device);
 /* With AUTO: the fastest such way, or f32 where none is fast; logs which. Found out once, by the first
  * linear. */
 void tfm__cl_int8_settle(const struct tfm__cl_device *device);
