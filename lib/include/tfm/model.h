@@ -34,7 +34,7 @@ TFM_API void tfm_model_close(struct tfm_model *model); /* NULL is fine; sessions
 
 TFM_API const struct tfm_model_config *tfm_model_config(const struct tfm_model *model);
 /* The decoder that sessions of the model build: every size, and how the file stores each weight; its
- * layers belong to the model. slots, cells and cache are left to the caller (zero = no cache). */
+ * layers and factors of rotation belong to the model. slots, cells and cache are left to the caller (zero = no cache). */
 TFM_API void tfm_model_decoder(const struct tfm_model *model, struct tfm_nn_decoder *decoder);
 TFM_API const struct tfm_tokenizer *tfm_model_tokenizer(const struct tfm_model *model);
 TFM_API const char *tfm_model_path(const struct tfm_model *model);
