@@ -7,7 +7,7 @@
  *   1         [   ]     [   ]         products with k, or with dy and q, are made of: 4 a of a column a work-item
  *
  * The sums of a unit wait in global memory between two tiles, each element of them with the same work-item, so that
- * head_dim is bounded by nothing; those of queries in the scratch of the group, two times [32][d].
+ * head_dim is bounded by nothing; two times [32][d] in the scratch of the group.
  *
  * Work map: unit u goes to group u % groups. A sum runs over the tiles from left to right; delta is first summed by
  * the work-items that have cells of the query, so that its order depends on the size of the group too. */
@@ -16,6 +16,10 @@
 #endif
 #ifndef TFM_ATTENTION_GRAD_UNITS_CL
 #include "attention_grad_units.cl"
+#endif
+
+#ifndef TFM_ATTENTION_GRAD_DISTANCES
+#define TFM_ATTENTION_GRAD_DISTANCES 0 /* 1 = the relative bias has a gradient */
 #endif
 
 #define TFM_AG_TILE   TFM_ATTENTION_GRAD_TILE
@@ -40,103 +44,109 @@ static void tfm_attention_grad_start(struct tfm_attention_grad_group *g, __local
     g->delta = g->base + TFM_AG_TILE;
 }
 
-/* Columns [column, column + TILE) of n vectors, of queries or of cells, from number `first` on; what lies past them is
- * 0. to [vector][column], or turned. */
-TFM_INLINE void tfm_attention_grad_take(const struct tfm_attention_grad_unit *u,
-                                        __global const float *from, const int queries, uint first,
-                                        uint n, uint column, const int turned, __local float *to,
-                                        __global const struct tfm_step *s)
-{
-    const uint d = s->head_dim;
+/* Vectors of queries, or of cells, from number `first` on. */
+struct tfm_attention_grad_vectors {
+    __global const float *from;
+    int queries;
+    uint first, n;
+};
 
-    for (uint e = (uint)get_local_id(0); e < TFM_AG_TILE * TFM_AG_TILE;
-         e += (uint)get_local_size(0)) {
-        const uint row = e / TFM_AG_TILE, i = e % TFM_AG_TILE;
+/* Columns [column, column + TILE) of vectors x and, if sides is 2, y to the slices of these names, [vector][column] or
+ * turned; what lies past them is 0. */
+static void tfm_attention_grad_take(const struct tfm_attention_grad_group *g,
+                                    const struct tfm_attention_grad_vectors *x,
+                                    const struct tfm_attention_grad_vectors *y, uint sides,
+                                    uint column, int turned, __global const struct tfm_step *s)
+{
+    const uint d = s->head_dim, tile = TFM_AG_TILE * TFM_AG_TILE;
+
+    for (uint e = (uint)get_local_id(0); e < sides * tile; e += (uint)get_local_size(0)) {
+        const uint side = e / tile, row = e / TFM_AG_TILE % TFM_AG_TILE, i = e % TFM_AG_TILE;
+        __global const float *from = side ? y->from : x->from;
+        const uint number = (side ? y->first : x->first) + row, n = side ? y->n : x->n;
         float value = 0.0f;
         if (row < n && column + i < d)
-            value = from[(queries ? tfm_attention_grad_place(u, first + row, s) * d
-                                  : tfm_attention_grad_cell(u, first + row, s)) +
+            value = from[((side ? y->queries : x->queries)
+                              ? tfm_attention_grad_place(&g->of, number, s) * d
+                              : tfm_attention_grad_cell(&g->of, number, s)) +
                          column + i];
-        to[turned ? i * TFM_AG_PITCH + row : row * TFM_AG_PITCH + i] = value;
+        g->x[side * TFM_AG_TILE * TFM_AG_PITCH +
+             (turned ? i * TFM_AG_PITCH + row : row * TFM_AG_PITCH + i)] = value;
     }
 }
 
-/* tile [b][a] = vector a of the unit times vector b of the others. queries: 1 = the unit has queries. */
-TFM_INLINE void tfm_attention_grad_scores(const struct tfm_attention_grad_group *g,
-                                          const int queries, __global const float *own, uint first,
-                                          uint n, __global const float *others, uint other,
-                                          uint count, __local float *tile,
-                                          __global const struct tfm_step *s)
+/* s [b][a] = q . k and p [b][a] = dy . v for vectors a of the unit and b of the others. queries: 1 = the unit has
+ * queries. */
+static void tfm_attention_grad_scores(const struct tfm_attention_grad_group *g, int queries,
+                                      uint first, uint n, uint other, uint count,
+                                      __global const struct tfm_step *s)
 {
     const uint d = s->head_dim;
 
-    for (uint piece = (uint)get_local_id(0); piece < TFM_AG_PIECES;
+    for (uint piece = (uint)get_local_id(0); piece < 2 * TFM_AG_PIECES;
          piece += (uint)get_local_size(0)) {
-        const uint a = piece % TFM_AG_HALF, b = piece / TFM_AG_HALF;
+        const uint a = piece % TFM_AG_HALF, b = piece / TFM_AG_HALF % TFM_AG_HALF;
+        const int which = piece >= TFM_AG_PIECES; /* the same for the whole group */
+        __global const float *query = which ? g->of.dy : g->of.q;
+        __global const float *cell = which ? g->of.v : g->of.k;
+        const struct tfm_attention_grad_vectors x = {queries ? query : cell, queries, first, n};
+        const struct tfm_attention_grad_vectors y = {queries ? cell : query, !queries, other,
+                                                     count};
+        __local float *to = (which ? g->p : g->s) + b * TFM_AG_TILE + a;
         float4 sum = 0.0f;
         for (uint column = 0; column < d; column += TFM_AG_TILE) {
             const uint depth = min(d - column, TFM_AG_TILE);
-            tfm_attention_grad_take(&g->of, own, queries, first, n, column, 1, g->x, s);
-            tfm_attention_grad_take(&g->of, others, !queries, other, count, column, 1, g->y, s);
+            tfm_attention_grad_take(g, &x, &y, 2, column, 1, s);
             barrier(CLK_LOCAL_MEM_FENCE);
             for (uint k = 0; k < depth; k++) {
-                __local const float *x = g->x + k * TFM_AG_PITCH + a;
-                __local const float *y = g->y + k * TFM_AG_PITCH + b;
-                const float x0 = x[0], x1 = x[TFM_AG_HALF], y0 = y[0], y1 = y[TFM_AG_HALF];
-                sum = fma((float4)(x0, x1, x0, x1), (float4)(y0, y0, y1, y1), sum);
+                __local const float *left = g->x + k * TFM_AG_PITCH + a;
+                __local const float *right = g->y + k * TFM_AG_PITCH + b;
+                const float4 of_a =
+                    (float4)(left[0], left[TFM_AG_HALF], left[0], left[TFM_AG_HALF]);
+                const float4 of_b =
+                    (float4)(right[0], right[0], right[TFM_AG_HALF], right[TFM_AG_HALF]);
+                sum = fma(of_a, of_b, sum);
             }
             barrier(CLK_LOCAL_MEM_FENCE); /* before the next columns come */
         }
-        tile[b * TFM_AG_TILE + a] = sum.x;
-        tile[b * TFM_AG_TILE + a + TFM_AG_HALF] = sum.y;
-        tile[(b + TFM_AG_HALF) * TFM_AG_TILE + a] = sum.z;
-        tile[(b + TFM_AG_HALF) * TFM_AG_TILE + a + TFM_AG_HALF] = sum.w;
+        to[0] = sum.x;
+        to[TFM_AG_HALF] = sum.y;
+        to[TFM_AG_HALF * TFM_AG_TILE] = sum.z;
+        to[TFM_AG_HALF * TFM_AG_TILE + TFM_AG_HALF] = sum.w;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-/* Four a of one column: to (+)= tile [b][a..a+3] times slice [b][i] over b. */
-static void tfm_attention_grad_column(__global float *to, ulong stride, uint left, int begun,
-                                      __local const float *tile, __local const float *slice,
-                                      uint count)
-{
-    float each[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-
-    for (uint t = 0; begun && t < left; t++)
-        each[t] = to[t * stride];
-    float4 sum = vload4(0, each);
-    for (uint b = 0; b < count; b++)
-        sum = fma(vload4(0, tile + b * TFM_AG_TILE), (float4)(slice[b * TFM_AG_PITCH]), sum);
-    vstore4(sum, 0, each);
-    for (uint t = 0; t < left; t++)
-        to[t * stride] = each[t];
-}
-
-/* to_p [a] (+)= p [b][a] times vector b of from_p, to_s the same with s and from_s; n rows of `stride`. Other work is
- * done on s and p before, and after, a barrier here. */
-TFM_INLINE void tfm_attention_grad_add(const struct tfm_attention_grad_group *g, const int queries,
-                                       __global const float *from_p, __global const float *from_s,
-                                       uint other, uint count, __global float *to_p,
-                                       __global float *to_s, ulong stride, uint n, int begun,
-                                       __global const struct tfm_step *s)
+/* sums [2][TILE][d]: p [b][a] times vector b of x is added to a of the first, or stored when nothing has begun; s and y
+ * to the second, or x again. Their work-items before and after are parted by a barrier here. */
+static void tfm_attention_grad_add(const struct tfm_attention_grad_group *g,
+                                   const struct tfm_attention_grad_vectors *x,
+                                   const struct tfm_attention_grad_vectors *y, uint sides,
+                                   __global float *sums, int begun,
+                                   __global const struct tfm_step *s)
 {
     const uint d = s->head_dim;
 
     for (uint column = 0; column < d; column += TFM_AG_TILE) {
-        tfm_attention_grad_take(&g->of, from_p, !queries, other, count, column, 0, g->x, s);
-        if (!queries) /* both from k otherwise */
-            tfm_attention_grad_take(&g->of, from_s, !queries, other, count, column, 0, g->y, s);
+        tfm_attention_grad_take(g, x, y, sides, column, 0, s);
         barrier(CLK_LOCAL_MEM_FENCE);
-        for (uint piece = (uint)get_local_id(0); piece < TFM_AG_PIECES;
+        for (uint piece = (uint)get_local_id(0); piece < 2 * TFM_AG_PIECES;
              piece += (uint)get_local_size(0)) {
-            const uint i = piece % TFM_AG_TILE, a = piece / TFM_AG_TILE * 4;
-            const ulong at = a * stride + column + i;
-            if (a >= n || column + i >= d)
+            const uint i = piece % TFM_AG_TILE, a = piece % TFM_AG_PIECES / TFM_AG_TILE * 4;
+            const int second = piece >= TFM_AG_PIECES;
+            __local const float *tile = (second ? g->s : g->p) + a;
+            __local const float *slice = (second && sides > 1 ? g->y : g->x) + i;
+            __global float *to = sums + ((second ? TFM_AG_TILE : 0u) + a) * d + column + i;
+            if (column + i >= d)
                 continue;
-            const uint left = min(n - a, 4u);
-            tfm_attention_grad_column(to_p + at, stride, left, begun, g->p + a, g->x + i, count);
-            tfm_attention_grad_column(to_s + at, stride, left, begun, g->s + a,
-                                      (queries ? g->x : g->y) + i, count);
+            float4 sum = begun ? (float4)(to[0], to[d], to[2 * d], to[3 * d]) : (float4)(0.0f);
+            for (uint b = 0; b < x->n; b++)
+                sum =
+                    fma(vload4(0, tile + b * TFM_AG_TILE), (float4)(slice[b * TFM_AG_PITCH]), sum);
+            to[0] = sum.x;
+            to[d] = sum.y;
+            to[2 * d] = sum.z;
+            to[3 * d] = sum.w;
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
@@ -200,7 +210,7 @@ static void tfm_attention_grad_weigh_rows(const struct tfm_attention_grad_group 
     barrier(CLK_LOCAL_MEM_FENCE); /* before x is written again */
 }
 
-/* sums [2][TILE][d] of the group: with P dP and with P. */
+/* sums [2][TILE][d]: with P dP and with P. */
 static void tfm_attention_grad_rows(const struct tfm_attention_grad_group *g, uint first, uint n,
                                     __global const float *lse, __global float *dq,
                                     __global float *delta, __global float *stats,
@@ -218,11 +228,10 @@ static void tfm_attention_grad_rows(const struct tfm_attention_grad_group *g, ui
     }
     for (uint cell = begin; cell < end; cell += TFM_AG_TILE) {
         const uint cells = min(end - cell, TFM_AG_TILE);
-        tfm_attention_grad_scores(g, 1, g->of.q, first, n, g->of.k, cell, cells, g->s, s);
-        tfm_attention_grad_scores(g, 1, g->of.dy, first, n, g->of.v, cell, cells, g->p, s);
+        const struct tfm_attention_grad_vectors k = {g->of.k, 0, cell, cells};
+        tfm_attention_grad_scores(g, 1, first, n, cell, cells, s);
         tfm_attention_grad_weigh_rows(g, first, n, cell, cells, s);
-        tfm_attention_grad_add(g, 1, g->of.k, g->of.k, cell, cells, sums, other, d, n, cell > begin,
-                               s);
+        tfm_attention_grad_add(g, &k, &k, 1, sums, cell > begin, s);
     }
     for (uint column = 0; column < d; column += TFM_AG_TILE) {
         for (uint piece = me; piece < TFM_AG_PIECES; piece += size) { /* as in add: its own sums */
@@ -268,9 +277,10 @@ __kernel void tfm_run_attention_grad_rows_group(__global const uchar *q, __globa
 
 /* ---- a unit of cells ---- */
 
-/* s and p of cells cell + a and queries first + b: from q . k and dP to P and dS slope scale; ds: also dS to y. */
+/* s and p of cells cell + a and queries first + b: from q . k and dP to P and dS slope scale; where distances
+ * count, also dS to y. */
 static void tfm_attention_grad_weigh_cells(const struct tfm_attention_grad_group *g, uint cell,
-                                           uint cells, uint first, uint n, int ds,
+                                           uint cells, uint first, uint n,
                                            __global const struct tfm_step *s)
 {
     for (uint at = (uint)get_local_id(0); at < n * TFM_AG_TILE; at += (uint)get_local_size(0)) {
@@ -283,7 +293,7 @@ static void tfm_attention_grad_weigh_cells(const struct tfm_attention_grad_group
             change = weight * (g->p[at] - g->delta[b]);
         g->s[at] = weight;
         g->p[at] = change * slope * s->scale;
-        if (ds)
+        if (TFM_ATTENTION_GRAD_DISTANCES)
             g->y[at] = change;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -329,19 +339,20 @@ static void tfm_attention_grad_distances(const struct tfm_attention_grad_group *
     barrier(CLK_LOCAL_MEM_FENCE); /* before x and y are written again */
 }
 
-/* sums: 0 = no gradient of the bias. */
+/* sums [2][TILE][d]: dk and dv. distances: 0 = no gradient of the bias. */
 static void tfm_attention_grad_cells(const struct tfm_attention_grad_group *g, uint cell,
                                      uint cells, __global const float *stats, __global float *dk,
                                      __global float *dv, __global float *sums,
-                                     __global const struct tfm_step *s)
+                                     __global float *distances, __global const struct tfm_step *s)
 {
-    const uint me = (uint)get_local_id(0), size = (uint)get_local_size(0);
+    const uint me = (uint)get_local_id(0), size = (uint)get_local_size(0), d = s->head_dim;
+    __global float *other = sums + TFM_AG_TILE * d;
     const uint share = s->heads / s->kv_heads;
     const ulong at = tfm_attention_grad_cell(&g->of, cell, s), stride = s->kv_heads * s->head_dim;
     const uint2 seers = tfm_attention_grad_seers(&g->of, cell, cell + cells - 1, s);
 
-    for (uint i = me; sums && i < (2 * s->span + 1) * share; i += size)
-        sums[i] = 0.0f; /* its own, as in distances */
+    for (uint i = me; TFM_ATTENTION_GRAD_DISTANCES && i < (2 * s->span + 1) * share; i += size)
+        distances[i] = 0.0f; /* its own, as in the function of that name */
     for (uint first = seers.x * share; first < seers.y * share; first += TFM_AG_TILE) {
         const uint n = min(seers.y * share - first, TFM_AG_TILE);
         for (uint b = me; b < n; b += size) {
@@ -349,13 +360,22 @@ static void tfm_attention_grad_cells(const struct tfm_attention_grad_group *g, u
             g->base[b] = stats[2 * place];
             g->delta[b] = stats[2 * place + 1];
         }
-        tfm_attention_grad_scores(g, 0, g->of.k, cell, cells, g->of.q, first, n, g->s, s);
-        tfm_attention_grad_scores(g, 0, g->of.v, cell, cells, g->of.dy, first, n, g->p, s);
-        tfm_attention_grad_weigh_cells(g, cell, cells, first, n, sums != 0, s);
-        if (sums)
-            tfm_attention_grad_distances(g, cell, cells, first, n, sums, s);
-        tfm_attention_grad_add(g, 0, g->of.q, g->of.dy, first, n, dk + at, dv + at, stride, cells,
-                               first > seers.x * share, s);
+        const struct tfm_attention_grad_vectors q = {g->of.q, 1, first, n};
+        const struct tfm_attention_grad_vectors dy = {g->of.dy, 1, first, n};
+        tfm_attention_grad_scores(g, 0, cell, cells, first, n, s);
+        tfm_attention_grad_weigh_cells(g, cell, cells, first, n, s);
+        if (TFM_ATTENTION_GRAD_DISTANCES)
+            tfm_attention_grad_distances(g, cell, cells, first, n, distances, s);
+        tfm_attention_grad_add(g, &q, &dy, 2, sums, first > seers.x * share, s);
+    }
+    for (uint column = 0; column < d; column += TFM_AG_TILE) {
+        for (uint piece = me; piece < TFM_AG_PIECES; piece += size) { /* as in add: its own sums */
+            const uint i = column + piece % TFM_AG_TILE, four = piece / TFM_AG_TILE * 4;
+            for (uint a = four; a < min(four + 4, cells) && i < d; a++) {
+                dk[at + a * stride + i] = sums[a * d + i];
+                dv[at + a * stride + i] = other[a * d + i];
+            }
+        }
     }
 }
 
@@ -367,7 +387,7 @@ __kernel void tfm_run_attention_grad_cells_group(__global const uchar *q, __glob
                                                  __global const int *rows, __local float *cells)
 {
     __global const struct tfm_step *s = steps + index;
-    const uint sums = (2 * s->span + 1) * (s->heads / s->kv_heads);
+    const uint distances = (2 * s->span + 1) * (s->heads / s->kv_heads);
     __global float *own = (__global float *)(workspace + s->at[6]);
     struct tfm_attention_grad_group g;
     uint unit = (uint)get_group_id(0), n;
@@ -376,9 +396,10 @@ __kernel void tfm_run_attention_grad_cells_group(__global const uchar *q, __glob
     tfm_attention_grad_operands(&g.of, q, k, v, dy, own, s);
     uint cell = tfm_attention_grad_open(&g.of, unit, 1, &n, s, rows);
     while (n > 0) {
-        tfm_attention_grad_cells(&g, cell, n, own + s->stats_at, (__global float *)(dk + s->at[4]),
-                                 (__global float *)(dv + s->at[5]),
-                                 s->partial_at ? own + s->partial_at + (ulong)unit * sums : 0, s);
+        tfm_attention_grad_cells(
+            &g, cell, n, own + s->stats_at, (__global float *)(dk + s->at[4]),
+            (__global float *)(dv + s->at[5]), own + (ulong)get_group_id(0) * s->scratch,
+            s->partial_at ? own + s->partial_at + (ulong)unit * distances : 0, s);
         unit += (uint)get_num_groups(0);
         cell = tfm_attention_grad_open(&g.of, unit, 1, &n, s, rows);
     }

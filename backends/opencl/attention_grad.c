@@ -67,7 +67,9 @@ static int supports(const struct tfm__cl_device *d, const struct tfm_node *node,
 /* The launches of a node in this order; those of the bias are written once for both shapes. */
 enum { GATHER, ROWS, CELLS, BIAS, LAUNCHES };
 
-static enum tfm_status append(struct tfm__cl_planner *p, int which, struct tfm__cl_launch launch)
+/* distances: 1 = the bias has a gradient. */
+static enum tfm_status append(struct tfm__cl_planner *p, int which, int distances,
+                              struct tfm__cl_launch launch)
 {
     static const char *const names[LAUNCHES][2] = {
         [GATHER] = {"tfm_run_attention_grad_gather", "tfm_run_attention_grad_gather"},
@@ -77,8 +79,9 @@ static enum tfm_status append(struct tfm__cl_planner *p, int which, struct tfm__
     };
     const int group = p->device->settings.shape == TFM__CL_GROUP;
 
-    launch.kernel = (struct tfm__cl_kernel){group ? "attention_grad_group.cl" : "attention_grad.cl",
-                                            names[which][group], NULL};
+    launch.kernel = (struct tfm__cl_kernel){
+        group ? "attention_grad_group.cl" : "attention_grad.cl", names[which][group],
+        group && distances ? "-DTFM_ATTENTION_GRAD_DISTANCES=1" : NULL};
     launch.operands[launch.n_operands++] = tfm__cl_operand_workspace(0);
     return group && (which == ROWS || which == CELLS)
                ? tfm__cl_plan_group(p, &launch, GROUP_FLOATS, 0)
@@ -123,29 +126,30 @@ static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *no
         out[i] = tfm__cl_operand_of(p, node->outputs[i], TFM__CL_RAW);
     const struct tfm_step step = step_of(node, &w);
     const uint64_t cell = (uint64_t)step.heads * step.head_dim; /* of a row and a cell */
+    const int distances = w.partial_at > 0;
     enum tfm_status status = TFM_STATUS_OK;
 
     if (w.bias_at)
         status = append(
-            p, GATHER,
+            p, GATHER, distances,
             (struct tfm__cl_launch){.step = step, .n_operands = 2, .operands = {in[5], in[6]}});
     if (status == TFM_STATUS_OK)
         status = append(
-            p, ROWS,
+            p, ROWS, distances,
             (struct tfm__cl_launch){.step = step,
                                     .n_operands = 7,
                                     .operands = {in[0], in[1], in[2], in[3], in[4], out[0], out[3]},
                                     .cost = 4 * cell});
     if (status == TFM_STATUS_OK)
         status =
-            append(p, CELLS,
+            append(p, CELLS, distances,
                    (struct tfm__cl_launch){.step = step,
                                            .n_operands = 6,
                                            .operands = {in[0], in[1], in[2], in[3], out[1], out[2]},
                                            .cost = 4 * cell});
     if (status == TFM_STATUS_OK && w.partial_at)
         status = append(
-            p, BIAS,
+            p, BIAS, distances,
             (struct tfm__cl_launch){.step = step, .n_operands = 2, .operands = {in[6], in[7]}});
     return status;
 }
