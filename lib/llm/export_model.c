@@ -12,6 +12,7 @@
 #include "lib/llm/convert.h"
 #include "lib/llm/decoder_json.h"
 #include "lib/llm/export_llama.h"
+#include "lib/llm/flat_decoder.h"
 #include "lib/llm/folder.h"
 #include "lib/llm/gguf_internal.h"
 #include "lib/llm/put_folder.h"
@@ -37,40 +38,6 @@ struct trained {
 };
 
 /* ---- what is there ---- */
-
-static struct tfm_nn_decoder_layer without_storage(const struct tfm_nn_decoder_layer *layer)
-{
-    struct tfm_nn_decoder_layer plain = *layer;
-
-    plain.q = plain.k = plain.v = plain.o = TFM_DTYPE_F32;
-    plain.gate = plain.up = plain.down = TFM_DTYPE_F32;
-    return plain;
-}
-
-static int same_layer(const struct tfm_nn_decoder_layer *a, const struct tfm_nn_decoder_layer *b)
-{
-    return a->q_bias == b->q_bias && a->k_bias == b->k_bias && a->v_bias == b->v_bias &&
-           a->o_bias == b->o_bias && a->gate_bias == b->gate_bias && a->up_bias == b->up_bias &&
-           a->down_bias == b->down_bias && a->window == b->window;
-}
-
-static enum tfm_status flatten(struct trained *t)
-{
-    const struct tfm_nn_decoder *c = t->export->decoder;
-
-    for (int64_t i = 1; c->layer && i < c->layers; i++)
-        if (!same_layer(&c->layer[0], &c->layer[i]))
-            return tfm_error_set(t->err, TFM_STATUS_UNSUPPORTED,
-                                 "%s: layer %lld has other biases or another window than layer 0; "
-                                 "a file tells them once for all layers",
-                                 t->to, (long long)i);
-    t->flat = *c;
-    t->flat.each = without_storage(c->layer ? &c->layer[0] : &c->each);
-    t->flat.layer = NULL;
-    t->flat.embedding = t->flat.head = t->flat.position_weight = TFM_DTYPE_F32;
-    t->flat.slots = t->flat.cells = 0;
-    return TFM_STATUS_OK;
-}
 
 static int bytes_of(const struct tfm_tensor *tensor, enum tfm_dtype dtype, size_t *bytes)
 {
@@ -149,7 +116,7 @@ static void finish(struct trained *t)
 
 static enum tfm_status begin(struct trained *t)
 {
-    enum tfm_status status = flatten(t);
+    enum tfm_status status = tfm__flat_decoder(t->export->decoder, t->to, &t->flat, t->err);
 
     if (status == TFM_STATUS_OK)
         status = gather(t);

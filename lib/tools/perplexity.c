@@ -25,6 +25,7 @@ struct perplexity {
     int32_t *ids;    /* [n_ids]; with --all and a text, the token that begins texts before it */
     uint32_t *bytes; /* [n_ids]: of each token's text */
     size_t n_ids, n_begin; /* n_begin: 1 if it stands there */
+    int64_t context;       /* what the model was trained for */
     struct tfm__score_text text;
     size_t n, n_bytes; /* tokens scored, and the bytes of their texts */
     struct scored sides[2];
@@ -114,6 +115,7 @@ static int read_tokens(struct perplexity *p)
         code = TFM__EXIT_FAILED;
     if (code == TFM__EXIT_OK) {
         const struct tfm_tokenizer *tokenizer = tfm_model_tokenizer(setup.model);
+        p->context = tfm_model_config(setup.model)->context;
         p->text.first = tfm_tokenizer_add_bos(tokenizer) ? tfm_tokenizer_bos(tokenizer) : -1;
     }
     if (code == TFM__EXIT_OK && o->given.ids_file) {
@@ -140,6 +142,8 @@ static int cut(struct perplexity *p)
     text->ids = p->ids;
     text->n = p->n_ids;
     text->window = (size_t)p->options->window;
+    if (!p->options->given.window && p->options->window > p->context && p->context >= 4)
+        text->window = (size_t)p->context;
     text->all = p->options->all;
     /* one window that is the text; two tokens at least: one to predict, one to predict it from */
     if (text->all && text->n >= 2 && text->n < text->window)

@@ -111,6 +111,11 @@ size_t tfm_dataset_count(const struct tfm_dataset *dataset)
     return dataset->count;
 }
 
+uint64_t tfm_dataset_checksum(const struct tfm_dataset *dataset)
+{
+    return tfm__le_load(dataset->map.base + TFM__DATASET_AT_CHECKSUM, 8);
+}
+
 uint64_t tfm_dataset_vocab(const struct tfm_dataset *dataset)
 {
     return dataset->vocab;

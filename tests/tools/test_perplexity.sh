@@ -142,6 +142,15 @@ for setting in kv kv=f64 nothing=1 =f32 TFM; do
     verdict $? "--against $setting is refused"
 done
 
+# ---- windows and what the model was trained for (256) ------------------------------------------------
+seq 1 280 >many
+call perplexity --ids many --json
+test $code -eq 0 && test "$(json window)" -eq 256
+verdict $? 'the default window is no longer than what the model was trained for'
+call perplexity --ids many -c 270
+failed_with 1 256
+verdict $? 'a window that was asked for is not changed'
+
 # ---- bad input -------------------------------------------------------------------------------------
 call perplexity -f text -c 500
 failed_with 1 "$tokens" && grep -q 500 "$err"

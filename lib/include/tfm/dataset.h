@@ -18,6 +18,7 @@ extern "C" {
 /* ---- writing ---- */
 
 struct tfm_dataset_writer; /* one thread at a time */
+struct tfm_dataset;        /* immutable after open, so thread-safe */
 
 /* Begins a file beside `path`. Ids take 2 bytes if vocab <= 65536. INVALID_ARGUMENT: vocab 0 or above 2^31, or `path` is
  * a pipe or device; IO; NOMEM. */
@@ -28,6 +29,9 @@ TFM_API enum tfm_status tfm_dataset_writer_create(const char *path, uint64_t voc
 /* Appends n ids. OUT_OF_RANGE: an id that is not in [0, vocab): nothing of this call is appended; IO. */
 TFM_API enum tfm_status tfm_dataset_writer_add(struct tfm_dataset_writer *writer,
                                                const int32_t *ids, size_t n, struct tfm_error *err);
+/* 1 if finish would write what is in `dataset`: the same ids of the same tokenizer. */
+TFM_API int tfm_dataset_writer_same(const struct tfm_dataset_writer *writer,
+                                    const struct tfm_dataset *dataset);
 /* Makes it the file: fsync, rename, fsync of the folder. IO: the old file is as it was. Destroy the writer
  * afterwards. */
 TFM_API enum tfm_status tfm_dataset_writer_finish(struct tfm_dataset_writer *writer,
@@ -37,8 +41,6 @@ TFM_API void tfm_dataset_writer_destroy(struct tfm_dataset_writer *writer);
 
 /* ---- reading ---- */
 
-struct tfm_dataset; /* immutable after open, so thread-safe */
-
 /* Maps the file and reads it once. IO; FORMAT: no token file, another version, truncated or longer than it says,
  * an id outside of the vocabulary, or bytes that do not give the checksum; NOMEM. */
 TFM_API enum tfm_status tfm_dataset_open(const char *path, struct tfm_dataset **dataset,
@@ -47,6 +49,8 @@ TFM_API void tfm_dataset_close(struct tfm_dataset *dataset); /* NULL is fine */
 
 TFM_API size_t tfm_dataset_count(const struct tfm_dataset *dataset); /* ids */
 TFM_API uint64_t tfm_dataset_vocab(const struct tfm_dataset *dataset);
+/* FNV-1a of the bytes of the ids: it tells files apart whose texts differ. */
+TFM_API uint64_t tfm_dataset_checksum(const struct tfm_dataset *dataset);
 TFM_API uint64_t tfm_dataset_tokenizer(const struct tfm_dataset *dataset); /* checksum */
 /* INVALID_ARGUMENT unless vocabulary and tokenizer are these; the text says both and what to do. */
 TFM_API enum tfm_status tfm_dataset_expect(const struct tfm_dataset *dataset, uint64_t vocab,

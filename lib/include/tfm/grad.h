@@ -18,6 +18,12 @@ extern "C" {
  * activations are otherwise made only where a trainable parameter lies behind them. Returns the tensor. */
 TFM_API struct tfm_tensor *tfm_graph_watch(struct tfm_graph *graph, struct tfm_tensor *tensor);
 
+/* Does not keep an intermediate for backward: what tfm_graph_backward appends computes it once more where a
+ * gradient needs it, from what its op was given; if that is recomputed too, from the beginning of the chain. Before
+ * tfm_graph_backward. Bits and order of sums stay as they are. INVALID_ARGUMENT: it is no result of an op, or of one
+ * with states. Returns the tensor. */
+TFM_API struct tfm_tensor *tfm_graph_recompute(struct tfm_graph *graph, struct tfm_tensor *tensor);
+
 /* Appends what computes, from the gradient of each of n outputs, those of all trainable parameters and watched
  * tensors that they depend on. gradients[i] is like outputs[i] in shape and dtype, often an input.
  * The order of the nodes, and so of every sum, depends on the graph alone. Nodes keep the scope of
