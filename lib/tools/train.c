@@ -354,10 +354,11 @@ int tfm__verb_train(const struct tfm__options *options)
 
     if (code != TFM__EXIT_OK)
         return code;
+    /* who asks for the curve before there is one must not end the program */
+    tfm__ask_catch();
     code = open_all(&train);
     if (code == TFM__EXIT_OK) {
         tfm__interrupt_catch();
-        tfm__ask_catch();
         code = train_all(&train);
     }
     tfm_trainer_destroy(train.trainer);
