@@ -37,7 +37,7 @@ static void write_ids(void)
 {
     struct tfm_dataset_writer *writer = NULL;
     struct tfm_error err = STALE;
-    int32_t ids[IDS];
+    int32_t ids[IDS] = {0};
 
     for (int i = 0; i < IDS; i++)
         ids[i] = i % 7 ? (ids[i - 1] * 3 + 1) % VOCAB : i / 7 % VOCAB;
