@@ -99,6 +99,7 @@ enum tfm_status tfm_trainer_save(struct tfm_trainer *trainer, const char *path,
     struct tfm_checkpoint_writer *writer = NULL;
     enum tfm_status status;
 
+    tfm_error_clear(err);
     if (t->broken[0])
         return tfm_error_set(err, TFM_STATUS_INVALID_ARGUMENT,
                              "%s: not written, since a step failed (%.180s)", path, t->broken);
@@ -150,6 +151,8 @@ static enum tfm_status get(void *context, struct tfm_exec *exec, const struct tf
 
     if (status == TFM_STATUS_OK)
         status = tfm_exec_state_write(exec, tensor->name, data, bytes, loading->err);
+    if (status == TFM_STATUS_OK)
+        tfm_checkpoint_drop(loading->checkpoint, data, bytes);
     return status;
 }
 
@@ -221,6 +224,7 @@ enum tfm_status tfm_trainer_load(struct tfm_trainer *trainer,
 {
     struct loading loading = {checkpoint, err};
 
+    tfm_error_clear(err);
     return load(trainer, &loading);
 }
 
@@ -265,6 +269,7 @@ enum tfm_status tfm_trainer_weights(struct tfm_trainer *trainer, struct tfm_weig
     struct copying copying = {trainer, NULL, err};
     enum tfm_status status;
 
+    tfm_error_clear(err);
     if (trainer->broken[0])
         return tfm_error_set(err, TFM_STATUS_INVALID_ARGUMENT,
                              "train: the parameters are not usable, since a step failed (%.180s)",

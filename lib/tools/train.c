@@ -167,14 +167,14 @@ static void tell_begin(const struct train *train)
     const struct tfm_trainer *trainer = train->trainer;
     struct tfm_plan_summary plan;
 
-    tfm_plan_summarize(tfm_trainer_plan(trainer), &plan);
+    tfm_trainer_summarize(trainer, &plan);
     tfm__message("%" PRIu64 " parameters, %" PRIu64 " windows of %lld tokens to train on, %" PRIu64
                  " for validation",
                  tfm_trainer_parameters(trainer), tfm_trainer_windows(trainer),
                  (long long)train->settings.length, tfm_trainer_held(trainer));
     tfm__message(
         "%s: %s: %u nodes, %u of them on another device; %.1f MB of activations, %.1f MB of "
-        "parameters and gradients",
+        "parameters, gradients and moments",
         train->report.backend, train->report.device, plan.nodes, plan.fallbacks,
         (double)plan.arena_bytes / 1e6, (double)plan.state_bytes / 1e6);
     if (tfm_trainer_steps(trainer) > 0)
@@ -354,10 +354,11 @@ int tfm__verb_train(const struct tfm__options *options)
 
     if (code != TFM__EXIT_OK)
         return code;
+    /* who asks for the curve before there is one must not end the program */
+    tfm__ask_catch();
     code = open_all(&train);
     if (code == TFM__EXIT_OK) {
         tfm__interrupt_catch();
-        tfm__ask_catch();
         code = train_all(&train);
     }
     tfm_trainer_destroy(train.trainer);

@@ -34,6 +34,33 @@ facts() { (cd "$1" && find . -type f -exec cksum {} + | sort); }
     test $code -eq 0 && grep -q "after step $half" "$err" && same whole halves && tidy halves
     verdict $? 'in two halves: the same files'
 
+    # ---- other ways to the same steps, and other steps ----
+    sed 's/"train": {/"train": {"recompute": true, "validate_every": 9, "sample_every": 11, /' small.json >often.json
+    mkdir often
+    call train --data text.txt --config often.json --out often --resume --steps $half
+    test $code -eq 0 && call train $arguments --out often --resume && test $code -eq 0 &&
+        cmp -s whole/last.ckpt often/last.ckpt
+    verdict $? 'computed again, validated and sampled on the way: the same checkpoint'
+    sed -e 's/"train": {/"train": {"compute": "bf16", /' small.json >bf16.json
+    mkdir bf16-halves
+    call train --data text.txt --config bf16.json --out bf16
+    test $code -eq 0 && call train --data text.txt --config bf16.json --out bf16-halves --resume --steps $half
+    test $code -eq 0 && call train --data text.txt --config bf16.json --out bf16-halves --resume
+    test $code -eq 0 && same bf16 bf16-halves && ! cmp -s whole/last.ckpt bf16/last.ckpt
+    verdict $? 'BF16 in two halves: the same files'
+    head -n 12 text.txt >validation.txt
+    mkdir validated-halves
+    call train $arguments --validation validation.txt --out validated
+    test $code -eq 0 && call train $arguments --validation validation.txt --out validated-halves --resume --steps $half
+    test $code -eq 0 && call train $arguments --validation validation.txt --out validated-halves --resume
+    test $code -eq 0 && same validated validated-halves && ! cmp -s whole/last.ckpt validated/last.ckpt
+    verdict $? 'a text for validation, in two halves: the same files'
+    mkdir asked
+    "$kill_at" 10 1 0 asked "$tfm" train $arguments --out asked >"$out" 2>"$err" </dev/null
+    code=$?
+    test $code -eq 0 && same whole asked
+    verdict $? 'SIGUSR1 before the first step does not end it'
+
     # ---- stopped ----
     mkdir stopped
     "$kill_at" 2 4 2000 stopped "$tfm" train $arguments --out stopped --save-every 3 >"$out" 2>"$err" </dev/null
@@ -46,6 +73,18 @@ facts() { (cd "$1" && find . -type f -exec cksum {} + | sort); }
     verdict $? "and it goes on after step $done: the same files"
     kill_and_resume killed "$moments" $arguments && same whole killed && tidy killed
     verdict $? "kill -9 at $killed moments, $inside of them inside a save: the same files"
+
+    # ---- a rate at which it goes to pieces ----
+    sed -e 's/"rate": 1e-2/"rate": 100/' -e 's/"final_rate": 1e-3/"final_rate": 100, "weight_decay": 100/' \
+        -e 's/"warmup": 5/"warmup": 0/' small.json >nan.json
+    for resume in '' --resume; do
+        call train --data text.txt --config nan.json --out nan --save-every 1 $resume
+        test $code -eq 1 && grep -q 'step [0-9]*.* is not finite' "$err" && grep -q '"[a-z_.0-9]*"' "$err" && tidy nan &&
+            test ! -e nan/model.gguf && cp nan/last.ckpt "good$resume"
+        verdict $? "a loss that is not finite${resume:+, once more}: the step and the tensor are named"
+    done
+    cmp -s good good--resume
+    verdict $? 'and the last good checkpoint stays'
 
     # ---- two at once ----
     mkdir busy
