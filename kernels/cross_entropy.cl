@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * cross_entropy: what each chunk of classes adds to the loss of a row, and for its gradient the slopes of a chunk
  *   x [N, D] F32, weight [V, D] F32, F16 or BF16, row-major, targets [N] I32, -1 = none
+ *   logit = x . weight[class]; with a soft cap S > 0: S tanh(x . weight[class] / S)
  *   partial [N][chunks][4]: largest logit, sum of exp(logit - largest), logit of the target or 0
- *   slopes g [N][columns]: dloss (exp(logit - lse) - [class = target]), 0 without a target
+ *   slopes g [N][columns]: dloss (exp(logit - lse) - [class = target]), 0 without a target; with a cap times
+ *   1 - (logit / S)^2
  *   grad_x  dx [N, D] (+)= g W, grad_w  dW [V, D] += g^T x, over the classes of one chunk
  *
  * Work map of partial: a unit is ROWS rows times `columns` classes; a part takes a run of units, chunks outside:
@@ -13,6 +15,9 @@
  *
  * slopes goes as the products of matrix.cl do, grad_x and grad_w are products. A logit is summed over D from
  * left to right; cross_entropy_merge.cl puts the chunks together. */
+#ifndef TFM_GATES_CL
+#include "gates.cl"
+#endif
 #ifndef TFM_MATRIX_CL
 #include "matrix.cl"
 #endif
@@ -38,9 +43,19 @@ TFM_INLINE void tfm_cross_entropy_logits(const struct tfm_matrix *x, uint m, uin
                         (x->k + TFM_MATRIX_CELL - 1) / TFM_MATRIX_CELL, logits);
 }
 
+/* Caps a logit, softcap > 0; the gradient of it shrinks by the same that comes back: 1 - tanh(z)^2 = 4 s (1 - s)
+ * with s = sigmoid(2 z), which keeps its digits far out. */
+static float16 tfm_cross_entropy_bend(float16 *logit, float softcap)
+{
+    const float16 z = *logit / softcap;
+
+    *logit = softcap * tfm_tanh(z);
+    return 4.0f * tfm_sigmoid_of(2.0f * z) * tfm_sigmoid_of(-2.0f * z);
+}
+
 /* One band of a strip of classes [j, j + columns): state [8][48] = largest, sum, logit of the target. */
-TFM_INLINE void tfm_cross_entropy_band(const struct tfm_matrix *x, uint m, uint last, uint j,
-                                       uint columns, __global const int *targets,
+TFM_INLINE void tfm_cross_entropy_band(const struct tfm_matrix *x, float softcap, uint m, uint last,
+                                       uint j, uint columns, __global const int *targets,
                                        __global float *state)
 {
     float16 logits[2 * TFM_MATRIX_BAND];
@@ -49,9 +64,13 @@ TFM_INLINE void tfm_cross_entropy_band(const struct tfm_matrix *x, uint m, uint 
 #pragma unroll
     for (uint t = 0; t < TFM_MATRIX_BAND; t++) {
         if (t <= last) {
-            const float16 low = tfm_cross_entropy_mask(logits[2 * t], columns);
-            const float16 high =
-                tfm_cross_entropy_mask(logits[2 * t + 1], columns > 16 ? columns - 16 : 0);
+            float16 low = logits[2 * t], high = logits[2 * t + 1];
+            if (softcap > 0.0f) {
+                low = softcap * tfm_tanh(low / softcap);
+                high = softcap * tfm_tanh(high / softcap);
+            }
+            low = tfm_cross_entropy_mask(low, columns);
+            high = tfm_cross_entropy_mask(high, columns > 16 ? columns - 16 : 0);
             __global float *at = state + t * 48;
             const float16 before = vload16(0, at), most = fmax(before, fmax(low, high));
             const float16 mass =
@@ -70,9 +89,9 @@ TFM_INLINE void tfm_cross_entropy_band(const struct tfm_matrix *x, uint m, uint 
 }
 
 /* Rows [first, end) and classes [column, stop): state [ROWS][48] is the part's own. */
-static void tfm_cross_entropy_unit(const struct tfm_matrix *x, uint first, uint end, uint column,
-                                   uint stop, __global const int *targets, __global float *state,
-                                   __global float *partial, uint stride)
+static void tfm_cross_entropy_unit(const struct tfm_matrix *x, float softcap, uint first, uint end,
+                                   uint column, uint stop, __global const int *targets,
+                                   __global float *state, __global float *partial, uint stride)
 {
     for (uint row = first; row < end; row++) {
         __global float *at = state + (row - first) * 48;
@@ -84,8 +103,8 @@ static void tfm_cross_entropy_unit(const struct tfm_matrix *x, uint first, uint 
         const uint columns = min(stop - j, TFM_MATRIX_WIDTH);
         tfm_matrix_pack_turned(x, j, columns, 0, x->k);
         for (uint m = first; m < end; m += TFM_MATRIX_BAND)
-            tfm_cross_entropy_band(x, m, min(end - m, TFM_MATRIX_BAND) - 1, j, columns, targets,
-                                   state + (m - first) * 48);
+            tfm_cross_entropy_band(x, softcap, m, min(end - m, TFM_MATRIX_BAND) - 1, j, columns,
+                                   targets, state + (m - first) * 48);
     }
     for (uint row = first; row < end; row++, partial += stride) {
         __global const float *at = state + (row - first) * 48;
@@ -126,7 +145,7 @@ __kernel void tfm_run_cross_entropy(__global const uchar *x, __global const ucha
                    first = (uint)(unit % tiles) * TFM_CROSS_ENTROPY_ROWS;
         const uint column = chunk * s->columns;
         tfm_cross_entropy_unit(
-            &product, first, min(first + TFM_CROSS_ENTROPY_ROWS, product.m), column,
+            &product, s->softcap, first, min(first + TFM_CROSS_ENTROPY_ROWS, product.m), column,
             min(column + s->columns, s->out), (__global const int *)(targets + s->at[2]),
             tile + TFM_MATRIX_WIDTH * s->width,
             (__global float *)(partial + s->at[3]) + ((ulong)first * chunks + chunk) * 4,
@@ -135,10 +154,10 @@ __kernel void tfm_run_cross_entropy(__global const uchar *x, __global const ucha
 }
 
 /* One band of slopes: rows [m, m + last], columns [i, i + columns) of g, whose column 0 is class `column`. */
-TFM_INLINE void tfm_cross_entropy_slopes(const struct tfm_matrix *x, uint m, uint last, uint i,
-                                         uint columns, uint column, __global const int *targets,
-                                         __global const float *lse, __global const float *dloss,
-                                         uint stride)
+TFM_INLINE void tfm_cross_entropy_slopes(const struct tfm_matrix *x, float softcap, uint m,
+                                         uint last, uint i, uint columns, uint column,
+                                         __global const int *targets, __global const float *lse,
+                                         __global const float *dloss, uint stride)
 {
     const float16 lane = (float16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     float16 logits[2 * TFM_MATRIX_BAND];
@@ -148,14 +167,19 @@ TFM_INLINE void tfm_cross_entropy_slopes(const struct tfm_matrix *x, uint m, uin
     for (uint t = 0; t < TFM_MATRIX_BAND; t++) {
         if (t <= last) {
             const int target = targets[m + t];
-            const float16 base = lse[m + t], slope = dloss[m + t];
+            const float16 base = lse[m + t];
+            float16 low = logits[2 * t], low_slope = dloss[m + t];
+            float16 high = logits[2 * t + 1], high_slope = low_slope;
             const float16 own = (float)(target - (int)(column + i));
             const float16 none = (float)target;
-            float16 low = exp(logits[2 * t] - base), high = exp(logits[2 * t + 1] - base);
-            low -= select((float16)(0.0f), (float16)(1.0f), lane == own);
-            high -= select((float16)(0.0f), (float16)(1.0f), lane + 16.0f == own);
-            low = select(low * slope, (float16)(0.0f), none < 0.0f);
-            high = select(high * slope, (float16)(0.0f), none < 0.0f);
+            if (softcap > 0.0f) {
+                low_slope *= tfm_cross_entropy_bend(&low, softcap);
+                high_slope *= tfm_cross_entropy_bend(&high, softcap);
+            }
+            low = exp(low - base) - select((float16)(0.0f), (float16)(1.0f), lane == own);
+            high = exp(high - base) - select((float16)(0.0f), (float16)(1.0f), lane + 16.0f == own);
+            low = select(low * low_slope, (float16)(0.0f), none < 0.0f);
+            high = select(high * high_slope, (float16)(0.0f), none < 0.0f);
             __global float *to = x->c + (ulong)(m + t) * stride + i;
             tfm_matrix_put(low, to, min(columns, 16u));
             tfm_matrix_put(high, to + 16, columns > 16 ? columns - 16 : 0u);
@@ -195,7 +219,7 @@ __kernel void tfm_run_cross_entropy_slopes(__global const uchar *x, __global con
         const uint columns = min(s->columns - i, TFM_MATRIX_WIDTH);
         tfm_matrix_pack_turned(&product, s->column + i, columns, 0, s->width);
         for (uint t = first; t < stop; t++)
-            tfm_cross_entropy_slopes(&product, t * TFM_MATRIX_BAND,
+            tfm_cross_entropy_slopes(&product, s->softcap, t * TFM_MATRIX_BAND,
                                      min(product.m - t * TFM_MATRIX_BAND, TFM_MATRIX_BAND) - 1, i,
                                      columns, s->column, (__global const int *)(targets + s->at[2]),
                                      (__global const float *)(lse + s->at[3]),

@@ -21,6 +21,16 @@ static void tfm_cross_entropy_group_logits(__global const float *x, __global con
     }
 }
 
+/* As tfm_cross_entropy_bend of the wide shape; softcap 0: nothing is done. */
+static float tfm_cross_entropy_group_bend(float *logit, float softcap)
+{
+    if (softcap <= 0.0f)
+        return 1.0f;
+    const float z = *logit / softcap, e = exp(-2.0f * fabs(z));
+    *logit = softcap * tanh(z);
+    return 4.0f * e / ((1.0f + e) * (1.0f + e));
+}
+
 __kernel void tfm_run_cross_entropy_group(__global const uchar *x, __global const uchar *weight,
                                           __global const uchar *targets, __global uchar *partial,
                                           __global uchar *unused,
@@ -52,6 +62,7 @@ __kernel void tfm_run_cross_entropy_group(__global const uchar *x, __global cons
                                            logit);
             for (uint t = 0; t < TFM_MATRIX_GROUP_ROWS; t++) {
                 const float before = most[t];
+                tfm_cross_entropy_group_bend(&logit[t], s->softcap);
                 most[t] = fmax(before, logit[t]);
                 mass[t] = mass[t] * exp(before - most[t]) + exp(logit[t] - most[t]);
                 if (target[m + min(t, last)] == (int)class)
@@ -101,7 +112,8 @@ tfm_run_cross_entropy_slopes_group(__global const uchar *x, __global const uchar
         for (uint t = 0; t <= last; t++) {
             const int target = ((__global const int *)(targets + s->at[2]))[m + t];
             const float base = ((__global const float *)(lse + s->at[3]))[m + t];
-            const float slope = ((__global const float *)(dloss + s->at[4]))[m + t];
+            const float slope = ((__global const float *)(dloss + s->at[4]))[m + t] *
+                                tfm_cross_entropy_group_bend(&logit[t], s->softcap);
             const float p = exp(logit[t] - base) - (target == (int)class ? 1.0f : 0.0f);
             ((__global float *)(g + s->at[5]))[(ulong)(m + t) * s->columns + i] =
                 target < 0 ? 0.0f : slope * p;

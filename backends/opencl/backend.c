@@ -74,6 +74,17 @@ int tfm__cl_vectors_fit(const struct tfm_tensor *tensor, const struct tfm_capaci
                           rows, tensor->name ? tensor->name : "");
 }
 
+int tfm__cl_elements_fit(const struct tfm_tensor *tensor, char *reason, size_t size)
+{
+    int64_t elements;
+
+    if (!__builtin_mul_overflow(tensor->shape[0], tfm_tensor_row_elements(tensor), &elements) &&
+        elements <= INT_MAX)
+        return 1;
+    return tfm__cl_refuse(reason, size, "'%s' has more elements than 31 bits count",
+                          tensor->name ? tensor->name : "");
+}
+
 /* What holds for a tensor of any op: its row is counted in 32 bits, and there is no F64. */
 static int tensor_fits(const struct tfm_tensor *tensor, char *reason, size_t size)
 {

@@ -67,6 +67,7 @@ static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *no
     step.out = (uint32_t)weight->shape[0];
     step.columns = COLUMNS;
     step.scratch = (uint32_t)s.scratch;
+    step.softcap = (float)node->attrs.softcap;
     tfm__cl_plan_workspace(p, s.scratch_bytes + s.partial_bytes + s.rounded_bytes);
     const struct tfm__cl_operand targets = tfm__cl_operand_of(p, node->inputs[2], TFM__CL_RAW);
     const struct tfm__cl_operand partial = tfm__cl_operand_workspace(s.scratch_bytes);

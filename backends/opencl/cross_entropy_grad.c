@@ -149,6 +149,7 @@ static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *no
     step.width = (uint32_t)node->inputs[1]->shape[1];
     step.out = (uint32_t)classes;
     step.scratch = (uint32_t)s.scratch;
+    step.softcap = (float)node->attrs.softcap;
     tfm__cl_plan_workspace(p, s.all);
     for (size_t column = 0; column < classes && status == TFM_STATUS_OK; column += s.columns) {
         step.column = (uint32_t)column;

@@ -484,6 +484,9 @@ uint32_t tfm__cl_vectors(const struct tfm_tensor *tensor);
 int tfm__cl_vectors_fit(const struct tfm_tensor *tensor, const struct tfm_capacity *capacity,
                         char *reason, size_t size);
 
+/* 1 if the elements of a state or parameter can be counted in 31 bits; else 0 with the reason. */
+int tfm__cl_elements_fit(const struct tfm_tensor *tensor, char *reason, size_t size);
+
 /* The gradients of norms (norm_grad.c): kernels for dx and for the sums over the rows. */
 struct tfm__cl_norm_grad {
     const char *file, *rows, *columns;

@@ -38,6 +38,7 @@ static void run_tiles(void *context, size_t begin, size_t end)
             double logit[TFM__CROSS_ENTROPY_ROWS];
             tfm__cross_entropy_logits(&w->c, row, rows, class, logit);
             for (size_t r = 0; r < rows; r++) {
+                logit[r] = tfm__cross_entropy_cap(&w->c, logit[r]);
                 if (logit[r] > most[r]) { /* a first one too: exp(-inf) = 0 */
                     mass[r] *= exp(most[r] - logit[r]);
                     most[r] = logit[r];

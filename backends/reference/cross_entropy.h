@@ -3,6 +3,8 @@
 #ifndef TFM__REFERENCE_CROSS_ENTROPY_H
 #define TFM__REFERENCE_CROSS_ENTROPY_H
 
+#include <math.h>
+
 #include "backends/reference/dot.h"
 #include "backends/reference/reference.h"
 
@@ -13,6 +15,7 @@ struct tfm__cross_entropy {
     enum tfm_dtype dtype, w_dtype;
     const void *x, *weight, *targets;
     size_t rows, width, classes; /* N, D, V */
+    double softcap;              /* of the logits; 0 = none */
 };
 
 /* OUT_OF_RANGE: a target that is neither a class nor -1. */
@@ -30,6 +33,7 @@ static inline enum tfm_status tfm__cross_entropy_open(const struct tfm__referenc
         .rows = tfm__reference_vectors(x, call->rows),
         .width = (size_t)weight->shape[1],
         .classes = (size_t)weight->shape[0],
+        .softcap = call->node->attrs.softcap,
     };
     return tfm__reference_check_ids(call, 2, c->rows, weight->shape[0]);
 }
@@ -39,7 +43,7 @@ static inline size_t tfm__cross_entropy_rows(const struct tfm__cross_entropy *c,
     return c->rows - row < TFM__CROSS_ENTROPY_ROWS ? c->rows - row : TFM__CROSS_ENTROPY_ROWS;
 }
 
-/* logit [rows] of a class; the sum runs over D in chunks from left to right. */
+/* logit [rows] of a class before the soft cap; the sum runs over D in chunks from left to right. */
 static inline void tfm__cross_entropy_logits(const struct tfm__cross_entropy *c, size_t row,
                                              size_t rows, size_t class, double *logit)
 {
@@ -55,6 +59,11 @@ static inline void tfm__cross_entropy_logits(const struct tfm__cross_entropy *c,
             logit[r] += tfm__reference_dot(x, weight, length);
         }
     }
+}
+
+static inline double tfm__cross_entropy_cap(const struct tfm__cross_entropy *c, double logit)
+{
+    return c->softcap > 0 ? c->softcap * tanh(logit / c->softcap) : logit;
 }
 
 #endif

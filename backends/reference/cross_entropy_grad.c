@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "backends/reference/cross_entropy.h"
+#include "backends/reference/gates.h"
 
 enum { CHUNK = TFM__REFERENCE_CHUNK, ROWS = TFM__CROSS_ENTROPY_ROWS };
 
@@ -12,6 +13,14 @@ struct work {
     const void *lse, *dloss;
     void *dx, *dweight; /* dweight may be NULL */
 };
+
+/* What the soft cap leaves of the gradient of a logit: 1 - tanh(z)^2 = 4 s (1 - s) with s = sigmoid(2 z), which
+ * keeps its digits far out. */
+static double bend(const struct work *w, double logit)
+{
+    const double z = w->c.softcap > 0 ? 2 * logit / w->c.softcap : 0;
+    return 4 * tfm__gate_sigmoid(z) * tfm__gate_sigmoid(-z);
+}
 
 /* g [rows] of a class. */
 static void slopes(const struct work *w, size_t row, size_t rows, size_t class, double *g)
@@ -23,8 +32,9 @@ static void slopes(const struct work *w, size_t row, size_t rows, size_t class, 
     tfm_dtype_to_f64(w->c.dtype, w->dloss, row, rows, dloss);
     for (size_t r = 0; r < rows; r++) {
         const int32_t target = tfm__reference_i32(w->c.targets, row + r);
-        const double p = exp(g[r] - lse[r]) - (target == (int32_t) class ? 1 : 0);
-        g[r] = target < 0 ? 0 : dloss[r] * p;
+        const double logit = tfm__cross_entropy_cap(&w->c, g[r]);
+        const double p = exp(logit - lse[r]) - (target == (int32_t) class ? 1 : 0);
+        g[r] = target < 0 ? 0 : dloss[r] * p * bend(w, g[r]);
     }
 }
 

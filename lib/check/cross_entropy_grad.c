@@ -1,23 +1,29 @@
 /* SPDX-License-Identifier: MIT
  * cross_entropy_grad for the checker: with and without the gradient of the weight, which holds something already;
- * some rows have no target. lse is near what the logits give, so that no probability is out of range. */
+ * some rows have no target; logits with and without a soft cap. lse is near what the logits give, so that no probability is out of range. */
 #include <math.h>
 
 #include <tfm/grad.h>
 
 #include "lib/check/op.h"
 
-enum { SHAPES = 6 };
+enum { SHAPES = 6, KINDS = 4 };
 
-static const enum tfm_dtype dtypes[] = {TFM_DTYPE_F32, TFM_DTYPE_F64};
+static const struct {
+    enum tfm_dtype dtype;
+    double softcap;
+} kinds[KINDS] = {
+    {TFM_DTYPE_F32, 0}, {TFM_DTYPE_F64, 0}, {TFM_DTYPE_F32, 0.75}, {TFM_DTYPE_F64, 0.75}};
 
-static void make(struct tfm__sample *sample, enum tfm_dtype dtype, uint32_t rows, int64_t classes,
+static void make(struct tfm__sample *sample, uint32_t kind, uint32_t rows, int64_t classes,
                  int64_t width, int with_dweight)
 {
+    const enum tfm_dtype dtype = kinds[kind].dtype;
     const int64_t shape[] = {classes, width};
 
-    tfm__sample_begin(sample, rows, "%s [%lld, %lld]%s", tfm_dtype_name(dtype), (long long)classes,
-                      (long long)width, with_dweight ? "" : " without dweight");
+    tfm__sample_begin(sample, rows, "%s [%lld, %lld]%s%s", tfm_dtype_name(dtype),
+                      (long long)classes, (long long)width, with_dweight ? "" : " without dweight",
+                      kinds[kind].softcap > 0 ? ", soft cap" : "");
     struct tfm_tensor *x = tfm__sample_input(sample, "x", dtype, 2, &width);
     struct tfm_tensor *weight = tfm__sample_trainable(sample, "weight", dtype, 2, shape);
     struct tfm_tensor *targets = tfm__sample_input(sample, "targets", TFM_DTYPE_I32, 1, NULL);
@@ -31,8 +37,8 @@ static void make(struct tfm__sample *sample, enum tfm_dtype dtype, uint32_t rows
         tfm__sample_set(sample, targets, r, 1, &target);
         tfm__sample_set(sample, lse, r, 1, &about);
     }
-    tfm__sample_output(
-        sample, tfm_op_cross_entropy_grad(sample->graph, x, weight, targets, lse, dloss, dweight));
+    tfm__sample_output(sample, tfm_op_cross_entropy_grad(sample->graph, x, weight, targets, lse,
+                                                         dloss, kinds[kind].softcap, dweight));
 }
 
 static void build(struct tfm__sample *sample, uint32_t i)
@@ -43,13 +49,13 @@ static void build(struct tfm__sample *sample, uint32_t i)
     } shapes[SHAPES] = {{1, 3, 1},    {7, 1, 0},    {33, 31, 1},
                         {577, 65, 1}, {70, 129, 0}, {1100, 9, 1}};
 
-    make(sample, dtypes[i / SHAPES], TFM__CHECK_ROWS, shapes[i % SHAPES].classes,
-         shapes[i % SHAPES].width, shapes[i % SHAPES].dweight);
+    make(sample, i / SHAPES, TFM__CHECK_ROWS, shapes[i % SHAPES].classes, shapes[i % SHAPES].width,
+         shapes[i % SHAPES].dweight);
 }
 
 static void build_large(struct tfm__sample *sample, uint32_t i)
 {
-    make(sample, dtypes[i], 256, 2048, 256, 1);
+    make(sample, i, 256, 2048, 256, 1);
 }
 
 static double operations(const struct tfm__sample *sample, const struct tfm_rows *rows)
@@ -59,7 +65,7 @@ static double operations(const struct tfm__sample *sample, const struct tfm_rows
 }
 
 const struct tfm__check_op tfm__check_op_cross_entropy_grad = {
-    .samples = 2 * SHAPES,
+    .samples = KINDS * SHAPES,
     .build = build,
     .ways = tfm__check_sums,
     .n_ways = TFM__CHECK_SUM_WAYS,

@@ -12,7 +12,8 @@
 
 /* ---- what is known of each tensor ---- */
 
-static struct tfm__graph_gradient *entry_of(struct tfm_graph *graph, const struct tfm_tensor *root)
+struct tfm__graph_gradient *tfm__graph_gradient_entry(struct tfm_graph *graph,
+                                                      const struct tfm_tensor *root)
 {
     if (root->id >= graph->gradient_room) {
         const uint32_t room = graph->tensor_room;
@@ -38,6 +39,8 @@ void tfm__graph_gradients_undo(struct tfm_graph *graph, uint32_t end, uint32_t b
             *g = (struct tfm__graph_gradient){0};
         else if (g->since > backwards)
             g->tensor = NULL;
+        if (g->again_since > backwards)
+            g->again = NULL;
     }
     graph->backwards = backwards;
 }
@@ -71,7 +74,7 @@ struct tfm_tensor *tfm_graph_watch(struct tfm_graph *graph, struct tfm_tensor *t
             root->name, tfm_dtype_name(root->dtype), tfm__shape_format(root, &shape));
         return NULL;
     }
-    struct tfm__graph_gradient *entry = entry_of(graph, root);
+    struct tfm__graph_gradient *entry = tfm__graph_gradient_entry(graph, root);
     if (!entry)
         return NULL;
     entry->watched = 1;
@@ -100,7 +103,9 @@ struct tfm_tensor *tfm_graph_gradient(const struct tfm_graph *graph,
 
 struct tfm_tensor *tfm__gradient_input(const struct tfm__gradient *g, uint32_t input)
 {
-    return input < g->node->n_inputs ? (struct tfm_tensor *)g->node->inputs[input] : NULL;
+    return input < g->node->n_inputs
+               ? tfm__graph_again(g->graph, (struct tfm_tensor *)g->node->inputs[input])
+               : NULL;
 }
 
 struct tfm_tensor *tfm__gradient_output(const struct tfm__gradient *g, uint32_t output)
@@ -110,7 +115,7 @@ struct tfm_tensor *tfm__gradient_output(const struct tfm__gradient *g, uint32_t 
 
 struct tfm_tensor *tfm__gradient_state(struct tfm__gradient *g, uint32_t input)
 {
-    const struct tfm_tensor *tensor = tfm__gradient_input(g, input);
+    const struct tfm_tensor *tensor = input < g->node->n_inputs ? g->node->inputs[input] : NULL;
     char name[256];
 
     if (!tensor || !g->wanted[input])
@@ -156,7 +161,7 @@ static void accumulate(struct tfm_graph *graph, const struct tfm_tensor *tensor,
     if (so_far)
         part = tfm_op_add(graph, so_far, part);
     /* last: what was appended may have moved the entries */
-    struct tfm__graph_gradient *entry = part ? entry_of(graph, root) : NULL;
+    struct tfm__graph_gradient *entry = part ? tfm__graph_gradient_entry(graph, root) : NULL;
     if (entry) {
         entry->tensor = part;
         entry->since = graph->backwards;

@@ -33,6 +33,9 @@ struct tfm__graph_gradient {
     struct tfm_tensor *tensor; /* NULL = there is none (yet) */
     uint32_t since;            /* which tfm_graph_backward made it, counted from 1 */
     int watched;               /* 1 = asked for with tfm_graph_watch */
+    int recomputed;            /* 1 = asked for with tfm_graph_recompute */
+    struct tfm_tensor *again;  /* what the latest backward computed once more, or NULL */
+    uint32_t again_since;
 };
 
 struct tfm_graph {
@@ -79,6 +82,14 @@ struct tfm_tensor *tfm__graph_more_output(struct tfm_graph *graph, const struct 
 /* Forgets what is known of the gradients of tensors of id `end` and up, and all gradients that were made after
  * `backwards` calls of tfm_graph_backward. In grad.c. */
 void tfm__graph_gradients_undo(struct tfm_graph *graph, uint32_t end, uint32_t backwards);
+
+/* The entry of a root tensor, made if it is not there; NULL after NOMEM. What it points to may move with the next
+ * tensor. In grad.c. */
+struct tfm__graph_gradient *tfm__graph_gradient_entry(struct tfm_graph *graph,
+                                                      const struct tfm_tensor *root);
+/* What a gradient reads instead of an intermediate: itself, or its values computed once more by nodes that are
+ * appended here, if that was asked for. NULL after an error. In recompute.c. */
+struct tfm_tensor *tfm__graph_again(struct tfm_graph *graph, struct tfm_tensor *tensor);
 
 /* The tensor whose bytes these are: itself, or what it is a view of. */
 static inline const struct tfm_tensor *tfm__tensor_root(const struct tfm_tensor *tensor)

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -40,6 +41,20 @@ static inline void tfm__save_abandon(struct tfm__save *save)
         unlink(save->temporary);
 }
 
+/* What names of temporary files begin with; the process and a number follow. */
+#define TFM__SAVE_PREFIX ".tfm-"
+
+/* Locks a temporary file that was just made, so that nobody takes it for one of a process that was killed (see
+ * tfm__checkpoint_clean): 0 if somebody has just done so. Where files cannot be locked, none is taken away. */
+static inline int tfm__save_own(int fd)
+{
+    struct stat facts;
+
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0)
+        return errno != EWOULDBLOCK;
+    return fstat(fd, &facts) == 0 && facts.st_nlink > 0;
+}
+
 /* A new file beside the target that nobody else has; 0 or errno. The umask applies. */
 static inline int tfm__save_open(struct tfm__save *save)
 {
@@ -47,13 +62,31 @@ static inline int tfm__save_open(struct tfm__save *save)
     const int folder = slash ? (int)(slash - save->target + 1) : 0;
 
     for (int attempt = 0; attempt < 1000; attempt++) {
-        snprintf(save->temporary, sizeof save->temporary, "%.*s.tfm-%lld-%d", folder, save->target,
-                 (long long)getpid(), attempt);
+        snprintf(save->temporary, sizeof save->temporary, "%.*s" TFM__SAVE_PREFIX "%lld-%d", folder,
+                 save->target, (long long)getpid(), attempt);
         save->fd = open(save->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (save->fd >= 0 || errno != EEXIST)
+        if (save->fd < 0 && errno != EEXIST)
             break;
+        if (save->fd >= 0 && tfm__save_own(save->fd))
+            break;
+        if (save->fd >= 0)
+            close(save->fd);
+        save->fd = -1;
+        errno = EEXIST;
     }
     return save->fd < 0 ? errno : 0;
+}
+
+/* The temporary file, with the rights `mode` if it is not 0; 0 or errno. */
+static inline int tfm__save_start(struct tfm__save *save, mode_t mode)
+{
+    int error = tfm__save_open(save);
+
+    if (error == 0 && mode && fchmod(save->fd, mode) != 0) {
+        error = errno;
+        tfm__save_abandon(save);
+    }
+    return error;
 }
 
 /* Opens the temporary file. IO (errno in words; a folder of that name). */
@@ -61,7 +94,6 @@ static inline enum tfm_status tfm__save_begin(struct tfm__save *save, const char
                                               struct tfm_error *err)
 {
     struct stat old;
-    int error;
 
     save->fd = -1;
     save->direct = 0;
@@ -78,11 +110,7 @@ static inline enum tfm_status tfm__save_begin(struct tfm__save *save, const char
         save->fd = open(save->target, O_WRONLY | O_CLOEXEC);
         return save->fd < 0 ? tfm__save_fail(save, errno, err) : TFM_STATUS_OK;
     }
-    error = tfm__save_open(save);
-    if (error == 0 && exists && fchmod(save->fd, old.st_mode & 0777) != 0) {
-        error = errno;
-        tfm__save_abandon(save);
-    }
+    const int error = tfm__save_start(save, exists ? old.st_mode & 0777 : 0);
     return error ? tfm__save_fail(save, error, err) : TFM_STATUS_OK;
 }
 
@@ -125,24 +153,38 @@ static inline int tfm__save_sync_folder(const char *target)
     return error;
 }
 
-/* Makes the temporary file the file. After IO nothing new is left behind. */
-static inline enum tfm_status tfm__save_finish(struct tfm__save *save, struct tfm_error *err)
+/* The data are on the disk and nobody writes them any more; 0, or errno after which nothing new is left behind. The
+ * file stays locked until it has its name: close what is put into *lock (-1 = nothing). */
+static inline int tfm__save_settle(struct tfm__save *save, int *lock)
 {
     int error = 0, fd = save->fd;
 
+    *lock = -1;
     if (!save->direct && fsync(fd) != 0)
         error = errno;
+    if (!save->direct && !error)
+        *lock = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     save->fd = -1;
     if (close(fd) != 0 && !error)
         error = errno;
-    if (!save->direct) {
-        if (!error && rename(save->temporary, save->target) != 0)
-            error = errno;
-        if (error)
-            unlink(save->temporary);
-        else
-            error = tfm__save_sync_folder(save->target);
+    if (error && !save->direct)
+        unlink(save->temporary);
+    return error;
+}
+
+/* Makes the temporary file the file. After IO nothing new is left behind. */
+static inline enum tfm_status tfm__save_finish(struct tfm__save *save, struct tfm_error *err)
+{
+    int lock, error = tfm__save_settle(save, &lock);
+
+    if (!save->direct && !error && rename(save->temporary, save->target) != 0) {
+        error = errno;
+        unlink(save->temporary);
     }
+    if (lock >= 0)
+        close(lock);
+    if (!save->direct && !error)
+        error = tfm__save_sync_folder(save->target);
     return error ? tfm__save_fail(save, error, err) : TFM_STATUS_OK;
 }
 

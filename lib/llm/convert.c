@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * Writes an opened model as another file. Opening it has checked every name and shape. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include <tfm/convert.h>
 
-#include "lib/core/save.h"
+#include "lib/llm/convert.h"
 #include "lib/llm/export_json.h"
 #include "lib/llm/folder.h"
 #include "lib/llm/gguf_internal.h"
-#include "lib/llm/model_internal.h"
+#include "lib/llm/put_folder.h"
 
 /* How a GGUF file of mostly this type is marked (general.file_type, ggml's numbers). */
 static const struct {
@@ -22,8 +20,6 @@ static const struct {
     {TFM_DTYPE_F32, 0},  {TFM_DTYPE_F16, 1},  {TFM_DTYPE_Q4_0, 2},
     {TFM_DTYPE_Q4_1, 3}, {TFM_DTYPE_Q8_0, 7}, {TFM_DTYPE_BF16, 32},
 };
-
-static const enum tfm_dtype folder_dtypes[] = {TFM_DTYPE_F32, TFM_DTYPE_F16, TFM_DTYPE_BF16};
 
 static int is(struct tfm_text name, const char *text)
 {
@@ -75,7 +71,7 @@ static void put_gguf(const struct tfm_model *model, enum tfm_dtype dtype, uint32
         const struct tfm_gguf_tensor *tensor = &gguf->tensors[i];
         const struct tfm_gguf_source source = {
             tensor->dtype, tensor->data,
-            gguf->folder && rotated(tensor->name) ? model->config.head_dim : 0};
+            gguf->halves && rotated(tensor->name) ? model->config.head_dim : 0};
         char name[64];
         if (tensor->bytes == 0)
             continue;
@@ -85,86 +81,63 @@ static void put_gguf(const struct tfm_model *model, enum tfm_dtype dtype, uint32
     }
 }
 
-enum tfm_status tfm_convert_to_gguf(const char *from, const char *to, enum tfm_dtype dtype,
-                                    struct tfm_error *err)
+enum tfm_status tfm__model_to_gguf(const struct tfm_model *model, const char *to,
+                                   enum tfm_dtype dtype, struct tfm_error *err)
 {
-    struct tfm_model *model = NULL;
     struct tfm_gguf_writer *writer = NULL;
     size_t kind = 0;
     enum tfm_status status;
 
-    tfm_error_clear(err);
     while (kind < sizeof gguf_dtypes / sizeof *gguf_dtypes && gguf_dtypes[kind].dtype != dtype)
         kind++;
     if (kind == sizeof gguf_dtypes / sizeof *gguf_dtypes)
         return tfm_error_set(err, TFM_STATUS_DTYPE, "%s: a model of %s cannot be written", to,
                              tfm_dtype_name(dtype));
-    status = tfm_model_open(from, &model, err);
-    if (status == TFM_STATUS_OK)
-        status = tfm_gguf_writer_create(&writer, err);
+    status = tfm_gguf_writer_create(&writer, err);
     if (status == TFM_STATUS_OK) {
         put_gguf(model, dtype, gguf_dtypes[kind].file_type, writer);
         status = tfm_gguf_writer_save(writer, to, err);
     }
     tfm_gguf_writer_destroy(writer);
+    return status;
+}
+
+enum tfm_status tfm_convert_to_gguf(const char *from, const char *to, enum tfm_dtype dtype,
+                                    struct tfm_error *err)
+{
+    struct tfm_model *model = NULL;
+    enum tfm_status status;
+
+    tfm_error_clear(err);
+    status = tfm_model_open(from, &model, err);
+    if (status == TFM_STATUS_OK)
+        status = tfm__model_to_gguf(model, to, dtype, err);
     tfm_model_close(model);
     return status;
 }
 
 /* ---- folder ---- */
 
-static enum tfm_status no_memory(const char *to, struct tfm_error *err)
-{
-    return tfm_error_set(err, TFM_STATUS_NOMEM, "%s: out of memory", to);
-}
-
-/* Writes to/name by `save`. */
-static enum tfm_status in_folder(const char *to, const char *name, char **path,
-                                 struct tfm_error *err)
-{
-    const size_t size = strlen(to) + strlen(name) + 2;
-
-    *path = malloc(size);
-    if (!*path)
-        return no_memory(to, err);
-    snprintf(*path, size, "%s/%s", to, name);
-    return TFM_STATUS_OK;
-}
-
-static enum tfm_status put_json(const char *to, const char *name, json_t *json,
-                                struct tfm_error *err)
-{
-    char *text = json ? json_dumps(json, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) : NULL,
-         *path = NULL;
-    struct tfm__save save = {.fd = -1};
-    enum tfm_status status = text ? in_folder(to, name, &path, err) : no_memory(to, err);
-
-    if (status == TFM_STATUS_OK)
-        status = tfm__save_begin(&save, path, err);
-    if (status == TFM_STATUS_OK)
-        status = tfm__save_put(&save, text, strlen(text), err);
-    if (status == TFM_STATUS_OK)
-        status = tfm__save_put(&save, "\n", 1, err);
-    if (status == TFM_STATUS_OK)
-        status = tfm__save_finish(&save, err);
-    tfm__save_abandon(&save);
-    free(path);
-    free(text);
-    json_decref(json);
-    return status;
-}
-
-static enum tfm_status put_tensors(const struct tfm_model *model, const char *to,
-                                   enum tfm_dtype dtype, struct tfm_error *err)
+enum tfm_status tfm__model_to_folder(const struct tfm_model *model, const char *to,
+                                     enum tfm_dtype dtype, struct tfm_error *err)
 {
     const struct tfm_gguf *gguf = model->gguf;
     struct tfm_safetensors_source *sources = calloc(gguf->n_tensors + 1, sizeof *sources);
-    char(*names)[128] = calloc(gguf->n_tensors + 1, sizeof *names), *path = NULL;
+    char(*names)[128] = calloc(gguf->n_tensors + 1, sizeof *names);
+    json_t *config = NULL;
     size_t n = 0;
-    enum tfm_status status =
-        sources && names ? in_folder(to, "model.safetensors", &path, err) : no_memory(to, err);
+    enum tfm_status status = tfm__put_folder_check(to, dtype, err);
 
-    for (size_t i = 0; i < gguf->n_tensors && status == TFM_STATUS_OK; i++) {
+    if (status == TFM_STATUS_OK && model->config.rope_dims != model->config.head_dim)
+        status = tfm_error_set(err, TFM_STATUS_UNSUPPORTED,
+                               "%s: %lld of %lld elements of a head are rotated: a folder cannot "
+                               "say that",
+                               tfm_gguf_path(gguf), (long long)model->config.rope_dims,
+                               (long long)model->config.head_dim);
+    if (status == TFM_STATUS_OK &&
+        (!sources || !names || !(config = tfm__export_config(model, dtype))))
+        status = tfm_error_set(err, TFM_STATUS_NOMEM, "%s: out of memory", to);
+    for (size_t i = 0; status == TFM_STATUS_OK && i < gguf->n_tensors; i++) {
         const struct tfm_gguf_tensor *tensor = &gguf->tensors[i];
         char ours[64];
         snprintf(ours, sizeof ours, "%.*s", (int)tensor->name.size, tensor->name.data);
@@ -181,13 +154,13 @@ static enum tfm_status put_tensors(const struct tfm_model *model, const char *to
             .shape = tensor->shape,
             .from = tensor->dtype,
             .data = tensor->data,
-            .pair_rows = !gguf->folder && rotated(tensor->name) ? -model->config.head_dim : 0,
+            .pair_rows = !gguf->halves && rotated(tensor->name) ? -model->config.head_dim : 0,
         };
         n++;
     }
     if (status == TFM_STATUS_OK)
-        status = tfm_safetensors_save(path, sources, n, err);
-    free(path);
+        status = tfm__put_folder(to, sources, n, gguf, config, err);
+    json_decref(config);
     free(names);
     free(sources);
     return status;
@@ -197,36 +170,12 @@ enum tfm_status tfm_convert_to_folder(const char *from, const char *to, enum tfm
                                       struct tfm_error *err)
 {
     struct tfm_model *model = NULL;
-    json_t *tokenizer = NULL;
-    int known = 0;
     enum tfm_status status;
 
     tfm_error_clear(err);
-    for (size_t i = 0; i < sizeof folder_dtypes / sizeof *folder_dtypes; i++)
-        known |= folder_dtypes[i] == dtype;
-    if (!known)
-        return tfm_error_set(err, TFM_STATUS_DTYPE,
-                             "%s: safetensors of %s cannot be written: f32, f16 or bf16", to,
-                             tfm_dtype_name(dtype));
     status = tfm_model_open(from, &model, err);
-    if (status == TFM_STATUS_OK && model->config.rope_dims != model->config.head_dim)
-        status = tfm_error_set(err, TFM_STATUS_UNSUPPORTED,
-                               "%s: %lld of %lld elements of a head are rotated: a folder cannot "
-                               "say that",
-                               from, (long long)model->config.rope_dims,
-                               (long long)model->config.head_dim);
     if (status == TFM_STATUS_OK)
-        status = tfm__export_tokenizer(model->gguf, &tokenizer, err);
-    if (status == TFM_STATUS_OK && mkdir(to, 0777) != 0 && errno != EEXIST)
-        status = tfm_error_set(err, TFM_STATUS_IO, "%s: cannot be made: %s", to, strerror(errno));
-    if (status == TFM_STATUS_OK)
-        status = put_tensors(model, to, dtype, err);
-    if (status == TFM_STATUS_OK)
-        status = put_json(to, "tokenizer.json", json_incref(tokenizer), err);
-    /* the last one: a folder without it is no model */
-    if (status == TFM_STATUS_OK)
-        status = put_json(to, "config.json", tfm__export_config(model, dtype), err);
-    json_decref(tokenizer);
+        status = tfm__model_to_folder(model, to, dtype, err);
     tfm_model_close(model);
     return status;
 }

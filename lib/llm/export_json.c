@@ -4,22 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/llm/decoder_json.h"
 #include "lib/llm/export_json.h"
 #include "lib/llm/folder.h"
+#include "lib/llm/put_folder.h"
 #include "lib/llm/vocabulary.h"
-
-/* A float as the shortest decimal number that means it: 1e-05, not 9.999999747378752e-06. */
-static json_t *real(double value)
-{
-    char text[32];
-
-    for (int digits = 6; digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, value);
-        if ((float)strtod(text, NULL) == (float)value)
-            break;
-    }
-    return json_real(strtod(text, NULL));
-}
 
 static json_t *id(int32_t token)
 {
@@ -29,9 +18,6 @@ static json_t *id(int32_t token)
 json_t *tfm__export_config(const struct tfm_model *model, enum tfm_dtype dtype)
 {
     const struct tfm_model_config *c = &model->config;
-    const char *type = dtype == TFM_DTYPE_F32   ? "float32"
-                       : dtype == TFM_DTYPE_F16 ? "float16"
-                                                : "bfloat16";
 
     return json_pack(
         "{s[s], ss, sI, sI, sI, sI, sI, sI, sI, sI, so, so, ss, sb, sb, sb, ss, so, so}",
@@ -40,9 +26,10 @@ json_t *tfm__export_config(const struct tfm_model *model, enum tfm_dtype dtype)
         (json_int_t)c->ffn_width, "num_hidden_layers", (json_int_t)c->layers, "num_attention_heads",
         (json_int_t)c->heads, "num_key_value_heads", (json_int_t)c->kv_heads, "head_dim",
         (json_int_t)c->head_dim, "max_position_embeddings", (json_int_t)c->context, "rms_norm_eps",
-        real(c->eps), "rope_theta", real(c->rope_theta), "hidden_act", "silu", "attention_bias",
-        model->layers[0].q_bias, "mlp_bias", 0, "tie_word_embeddings", c->tied, "torch_dtype", type,
-        "bos_token_id", id(tfm_tokenizer_bos(model->tokenizer)), "eos_token_id",
+        tfm__json_real(c->eps), "rope_theta", tfm__json_real(c->rope_theta), "hidden_act", "silu",
+        "attention_bias", model->layers[0].q_bias, "mlp_bias", 0, "tie_word_embeddings", c->tied,
+        "torch_dtype", tfm__put_folder_type(dtype), "bos_token_id",
+        id(tfm_tokenizer_bos(model->tokenizer)), "eos_token_id",
         id(tfm_tokenizer_eos(model->tokenizer)));
 }
 

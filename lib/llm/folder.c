@@ -79,10 +79,12 @@ static enum tfm_status open_metadata(const char *path, int *tied, struct tfm_ggu
         status = tfm_gguf_writer_bytes(writer, &memory, &size, err);
     if (status == TFM_STATUS_OK)
         status = tfm_gguf_open_memory(memory, size, path, gguf, err);
-    if (status == TFM_STATUS_OK)
+    if (status == TFM_STATUS_OK) {
         (*gguf)->owned = memory;
-    else
+        (*gguf)->halves = 1;
+    } else {
         free(memory);
+    }
     tfm_gguf_writer_destroy(writer);
     json_decref(config);
     json_decref(tokenizer);
@@ -98,40 +100,12 @@ static int left_out(const char *theirs, int tied)
            (last && strcmp(last, ".inv_freq") == 0);
 }
 
-static int order(const void *a, const void *b)
-{
-    return tfm__text_compare((*(const struct tfm_gguf_tensor *const *)a)->name,
-                             (*(const struct tfm_gguf_tensor *const *)b)->name);
-}
-
-static uint32_t ggml_type(enum tfm_dtype dtype)
-{
-    static const struct {
-        uint32_t number;
-        int dtype;
-    } numbers[] = {
-#define NONE                                             (-1)
-#define TFM_GGML_TYPE(number, NAME, block, bytes, dtype) {number, dtype},
-#include "lib/llm/gguf_types.def"
-#undef TFM_GGML_TYPE
-#undef NONE
-    };
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (numbers[i].dtype == (int)dtype)
-            return numbers[i].number;
-    return UINT32_MAX;
-}
-
 static enum tfm_status add_tensors(struct tfm_gguf *g, int tied, struct tfm_error *err)
 {
     const size_t n = tfm_safetensors_count(g->folder);
 
-    g->tensors = calloc(n + 1, sizeof *g->tensors);
-    free(g->tensors_by_name);
-    g->tensors_by_name = calloc(n + 1, sizeof *g->tensors_by_name);
-    g->names = calloc(n + 1, sizeof *g->names);
     g->labels = calloc(n + 1, sizeof *g->labels);
-    if (!g->tensors || !g->tensors_by_name || !g->names || !g->labels)
+    if (!g->labels || tfm__gguf_make_room(g, n))
         return no_memory(g->name, err);
     for (size_t i = 0; i < n; i++) {
         const struct tfm_safetensor *from = tfm_safetensors_at(g->folder, i);
@@ -149,15 +123,14 @@ static enum tfm_status add_tensors(struct tfm_gguf *g, int tied, struct tfm_erro
         to->dtype = from->dtype;
         to->known = from->known;
         to->type_name = from->type_name;
-        to->file_type = from->known ? ggml_type(from->dtype) : UINT32_MAX;
+        to->file_type = from->known ? tfm__gguf_number(from->dtype) : UINT32_MAX;
         to->rank = from->rank;
         memcpy(to->shape, from->shape, sizeof to->shape);
         to->data = from->data;
         to->bytes = from->bytes;
-        g->labels[g->n_tensors] = from->name;
-        g->tensors_by_name[g->n_tensors++] = to;
+        g->labels[g->n_tensors++] = from->name;
     }
-    qsort(g->tensors_by_name, g->n_tensors, sizeof *g->tensors_by_name, order);
+    tfm__gguf_sort(g);
     return TFM_STATUS_OK;
 }
 

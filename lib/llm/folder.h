@@ -34,6 +34,9 @@ enum tfm_status tfm__folder_tokenizer(const char *path, const json_t *tokenizer,
 int tfm__folder_name_in(const char *theirs, char name[64]);
 int tfm__folder_name_out(const char *name, char theirs[128]);
 
+/* GGUF's name of a parameter of a decoder ("blk.0.attn.q.weight"); 1 if no Llama has it. */
+int tfm__llama_name(const char *ours, char name[64]);
+
 /* How Llama 3's tokenizer.json writes its regular expression. */
 extern const char tfm__folder_llama3[];
 

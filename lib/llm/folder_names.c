@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT
- * Names of the tensors of a Llama in both worlds, from llama.def. */
+ * Names of the tensors of a Llama in GGUF files, in folders and in our decoder, from llama.def. */
 #include <stdio.h>
 #include <string.h>
 
 #include "lib/llm/folder.h"
 
-struct pair {
-    const char *ours, *theirs;
-};
-
-static const struct pair whole[] = {
+static const struct {
+    const char *file, *theirs;
+} whole[] = {
     {"token_embd.weight", "model.embed_tokens.weight"},
     {"output_norm.weight", "model.norm.weight"},
     {"output.weight", "lm_head.weight"},
 };
 
-static const struct pair stems[] = {
-#define TFM_LLAMA_NORM(file, theirs, ours)                                 {file, theirs},
-#define TFM_LLAMA_LINEAR(file, theirs, ours, field, out_dim, in_dim, bias) {file, theirs},
+static const struct {
+    const char *file, *theirs, *ours;
+} stems[] = {
+#define TFM_LLAMA_NORM(file, theirs, ours)                                 {file, theirs, ours},
+#define TFM_LLAMA_LINEAR(file, theirs, ours, field, out_dim, in_dim, bias) {file, theirs, ours},
 #include "lib/llm/llama.def"
 #undef TFM_LLAMA_NORM
 #undef TFM_LLAMA_LINEAR
@@ -61,14 +61,14 @@ int tfm__folder_name_in(const char *theirs, char name[64])
 
     for (size_t i = 0; i < WHOLE; i++)
         if (strcmp(whole[i].theirs, theirs) == 0) {
-            snprintf(name, 64, "%s", whole[i].ours);
+            snprintf(name, 64, "%s", whole[i].file);
             return 0;
         }
     if (split(theirs, "model.layers.", &layer, stem, &kind))
         return 1;
     for (size_t i = 0; i < STEMS; i++)
         if (strcmp(stems[i].theirs, stem) == 0) {
-            snprintf(name, 64, "blk.%u.%s%s", layer, stems[i].ours, kind);
+            snprintf(name, 64, "blk.%u.%s%s", layer, stems[i].file, kind);
             return 0;
         }
     return 1;
@@ -81,15 +81,36 @@ int tfm__folder_name_out(const char *name, char theirs[128])
     unsigned layer;
 
     for (size_t i = 0; i < WHOLE; i++)
-        if (strcmp(whole[i].ours, name) == 0) {
+        if (strcmp(whole[i].file, name) == 0) {
             snprintf(theirs, 128, "%s", whole[i].theirs);
             return 0;
         }
     if (split(name, "blk.", &layer, stem, &kind))
         return 1;
     for (size_t i = 0; i < STEMS; i++)
-        if (strcmp(stems[i].ours, stem) == 0) {
+        if (strcmp(stems[i].file, stem) == 0) {
             snprintf(theirs, 128, "model.layers.%u.%s%s", layer, stems[i].theirs, kind);
+            return 0;
+        }
+    return 1;
+}
+
+int tfm__llama_name(const char *ours, char name[64])
+{
+    const char *kind;
+    char stem[64];
+    unsigned layer;
+
+    for (size_t i = 0; i < WHOLE; i++)
+        if (strcmp(whole[i].file, ours) == 0) { /* those are the same */
+            snprintf(name, 64, "%s", ours);
+            return 0;
+        }
+    if (split(ours, "blk.", &layer, stem, &kind))
+        return 1;
+    for (size_t i = 0; i < STEMS; i++)
+        if (strcmp(stems[i].ours, stem) == 0) {
+            snprintf(name, 64, "blk.%u.%s%s", layer, stems[i].file, kind);
             return 0;
         }
     return 1;

@@ -104,6 +104,33 @@ const struct tfm_gguf_tensor *tfm_gguf_find(const struct tfm_gguf *gguf, const c
     return NULL;
 }
 
+/* ---- tensors ---- */
+
+int tfm__gguf_make_room(struct tfm_gguf *gguf, size_t n)
+{
+    free(gguf->tensors);
+    free(gguf->tensors_by_name);
+    free(gguf->names);
+    gguf->n_tensors = 0;
+    gguf->tensors = calloc(n + 1, sizeof *gguf->tensors);
+    gguf->tensors_by_name = calloc(n + 1, sizeof *gguf->tensors_by_name);
+    gguf->names = calloc(n + 1, sizeof *gguf->names);
+    return !gguf->tensors || !gguf->tensors_by_name || !gguf->names;
+}
+
+static int order_tensors(const void *a, const void *b)
+{
+    return tfm__text_compare((*(const struct tfm_gguf_tensor *const *)a)->name,
+                             (*(const struct tfm_gguf_tensor *const *)b)->name);
+}
+
+void tfm__gguf_sort(struct tfm_gguf *gguf)
+{
+    for (size_t i = 0; i < gguf->n_tensors; i++)
+        gguf->tensors_by_name[i] = &gguf->tensors[i];
+    qsort(gguf->tensors_by_name, gguf->n_tensors, sizeof *gguf->tensors_by_name, order_tensors);
+}
+
 void tfm_gguf_drop(const struct tfm_gguf *gguf, const void *data, size_t bytes)
 {
     if (gguf->folder)

@@ -33,12 +33,20 @@ struct tfm_gguf {
     const struct tfm_gguf_tensor **tensors_by_name; /* sorted */
     size_t n_tensors;
 
-    /* ---- of a model folder; else NULL ---- */
-    struct tfm_safetensors *folder; /* where the tensors are */
+    /* ---- of what is only read as if it were a file: a model folder, or a model in memory ---- */
+    int halves;                     /* the rotary pairs of q and k are the halves of a head */
     void *owned;                    /* the memory at base */
     char (*names)[64];              /* [n_tensors] */
+    struct tfm_safetensors *folder; /* where the tensors are; NULL = no folder */
     const char **labels;            /* [n_tensors] the names in the folder, for errors */
 };
+
+/* Room for n tensors and their names, in place of those that the file had: fill them, count them in n_tensors, then
+ * tfm__gguf_sort, and they are found by name. Returns 1 when out of memory. */
+int tfm__gguf_make_room(struct tfm_gguf *gguf, size_t n);
+void tfm__gguf_sort(struct tfm_gguf *gguf);
+/* ggml's number of a type, UINT32_MAX for a type without. */
+uint32_t tfm__gguf_number(enum tfm_dtype dtype);
 
 /* Fills pairs and tensors from base[0, size). On failure the caller frees what is there. */
 enum tfm_status tfm__gguf_parse(struct tfm_gguf *gguf, struct tfm_error *err);

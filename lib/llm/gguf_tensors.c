@@ -179,12 +179,6 @@ static enum tfm_status place_tensors(struct tfm__reader *r, size_t alignment)
     return TFM_STATUS_OK;
 }
 
-static int order_tensors(const void *a, const void *b)
-{
-    return tfm__text_compare((*(const struct tfm_gguf_tensor *const *)a)->name,
-                             (*(const struct tfm_gguf_tensor *const *)b)->name);
-}
-
 static enum tfm_status index_tensors(struct tfm__reader *r)
 {
     struct tfm_gguf *g = r->gguf;
@@ -192,9 +186,7 @@ static enum tfm_status index_tensors(struct tfm__reader *r)
     g->tensors_by_name = calloc(g->n_tensors ? g->n_tensors : 1, sizeof *g->tensors_by_name);
     if (!g->tensors_by_name)
         return tfm__reader_no_memory(r);
-    for (size_t i = 0; i < g->n_tensors; i++)
-        g->tensors_by_name[i] = &g->tensors[i];
-    qsort(g->tensors_by_name, g->n_tensors, sizeof *g->tensors_by_name, order_tensors);
+    tfm__gguf_sort(g);
     for (size_t i = 1; i < g->n_tensors; i++) {
         r->subject = g->tensors_by_name[i]->name;
         if (tfm__text_compare(g->tensors_by_name[i - 1]->name, r->subject) == 0)

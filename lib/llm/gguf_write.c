@@ -217,14 +217,12 @@ void tfm_gguf_writer_copy(struct tfm_gguf_writer *writer, const struct tfm_gguf 
 
 /* ---- tensors ---- */
 
-static int file_type(enum tfm_dtype dtype, uint32_t *number)
+uint32_t tfm__gguf_number(enum tfm_dtype dtype)
 {
     for (size_t i = 0; i < sizeof file_types / sizeof *file_types; i++)
-        if (file_types[i].dtype == (int)dtype) {
-            *number = file_types[i].number;
-            return 0;
-        }
-    return 1;
+        if (file_types[i].dtype == (int)dtype)
+            return file_types[i].number;
+    return UINT32_MAX;
 }
 
 static enum tfm_status check_tensor(struct tfm_gguf_writer *w, const char *name, struct tensor *t,
@@ -233,7 +231,6 @@ static enum tfm_status check_tensor(struct tfm_gguf_writer *w, const char *name,
     const struct tfm_dtype_info *to = tfm_dtype_info(t->dtype),
                                 *from = tfm_dtype_info(t->source.dtype);
     const int64_t pair_rows = t->source.pair_rows < 0 ? -t->source.pair_rows : t->source.pair_rows;
-    uint32_t number;
 
     if (!*name || strlen(name) > NAME_MAX_BYTES)
         return tfm_error_set(&w->kept, TFM_STATUS_INVALID_ARGUMENT,
@@ -243,7 +240,7 @@ static enum tfm_status check_tensor(struct tfm_gguf_writer *w, const char *name,
         if (strcmp(w->tensors[i].name, name) == 0)
             return tfm_error_set(&w->kept, TFM_STATUS_INVALID_ARGUMENT,
                                  "tensor \"%s\" is there twice", name);
-    if (!to || !from || file_type(t->dtype, &number) != 0 ||
+    if (!to || !from || tfm__gguf_number(t->dtype) == UINT32_MAX ||
         (t->dtype != t->source.dtype &&
          (to->dtype_class == TFM_DTYPE_INT || from->dtype_class == TFM_DTYPE_INT)))
         return tfm_error_set(&w->kept, TFM_STATUS_DTYPE, "tensor \"%s\": %s cannot be made of %s",
@@ -364,13 +361,11 @@ static enum tfm_status make_head(const struct tfm_gguf_writer *w, struct tfm__by
     tfm__bytes_put(head, w->pairs.data, w->pairs.size);
     for (size_t i = 0; i < w->n_tensors; i++) {
         const struct tensor *t = &w->tensors[i];
-        uint32_t number = 0;
-        (void)file_type(t->dtype, &number); /* checked when it came in */
         tfm__bytes_text(head, t->name, strlen(t->name));
         tfm__bytes_number(head, (uint32_t)t->rank, 4);
         for (int32_t k = t->rank; k-- > 0;)
             tfm__bytes_number(head, (uint64_t)t->shape[k], 8);
-        tfm__bytes_number(head, number, 4);
+        tfm__bytes_number(head, tfm__gguf_number(t->dtype), 4); /* checked when it came in */
         tfm__bytes_number(head, offset, 8);
         if (tfm__add_size(offset, t->bytes + padding(t->bytes), &offset))
             return tfm_error_set(err, TFM_STATUS_SHAPE, "the sizes of the tensors overflow");

@@ -11,27 +11,28 @@ static void close_file(void *context)
     tfm_gguf_close(context);
 }
 
-enum tfm_status tfm_model_open(const char *path, struct tfm_model **model, struct tfm_error *err)
+enum tfm_status tfm__model_create(struct tfm_gguf *gguf, struct tfm_model **model,
+                                  struct tfm_error *err)
 {
-    enum tfm_status status;
-    struct tfm_model *m;
+    struct tfm_weights *weights = NULL;
+    struct tfm_model *m = calloc(1, sizeof *m);
+    enum tfm_status status =
+        m ? tfm_weights_create(&weights, err)
+          : tfm_error_set(err, TFM_STATUS_NOMEM, "%s: out of memory", tfm_gguf_path(gguf));
 
-    tfm_error_clear(err);
-    m = calloc(1, sizeof *m);
-    if (!m)
-        return tfm_error_set(err, TFM_STATUS_NOMEM, "%s: out of memory", path);
+    if (status != TFM_STATUS_OK) {
+        tfm_gguf_close(gguf);
+        free(m);
+        return status;
+    }
     atomic_init(&m->holders, 1);
     pthread_mutex_init(&m->loading, NULL);
-    status = tfm_weights_create(&m->weights, err);
+    m->gguf = gguf;
+    m->weights = weights;
+    tfm_weights_on_destroy(weights, close_file, gguf);
+    status = tfm__model_config_read(m, err);
     if (status == TFM_STATUS_OK)
-        status = tfm__folder_is(path) ? tfm__folder_open(path, 1, &m->gguf, err)
-                                      : tfm_gguf_open(path, &m->gguf, err);
-    if (status == TFM_STATUS_OK) {
-        tfm_weights_on_destroy(m->weights, close_file, m->gguf);
-        status = tfm__model_config_read(m, err);
-    }
-    if (status == TFM_STATUS_OK)
-        status = tfm_tokenizer_create(m->gguf, &m->tokenizer, err);
+        status = tfm_tokenizer_create(gguf, &m->tokenizer, err);
     if (status == TFM_STATUS_OK)
         status = tfm__model_tensors_read(m, err);
     if (status != TFM_STATUS_OK) {
@@ -40,6 +41,17 @@ enum tfm_status tfm_model_open(const char *path, struct tfm_model **model, struc
     }
     *model = m;
     return TFM_STATUS_OK;
+}
+
+enum tfm_status tfm_model_open(const char *path, struct tfm_model **model, struct tfm_error *err)
+{
+    struct tfm_gguf *gguf = NULL;
+    enum tfm_status status;
+
+    tfm_error_clear(err);
+    status = tfm__folder_is(path) ? tfm__folder_open(path, 1, &gguf, err)
+                                  : tfm_gguf_open(path, &gguf, err);
+    return status == TFM_STATUS_OK ? tfm__model_create(gguf, model, err) : status;
 }
 
 struct tfm_model *tfm__model_retain(struct tfm_model *model)
@@ -58,6 +70,7 @@ void tfm_model_close(struct tfm_model *model)
     free(model->architecture);
     free(model->name);
     free(model->layers);
+    free(model->factors);
     free(model->used);
     free(model);
 }
@@ -81,7 +94,9 @@ void tfm_model_decoder(const struct tfm_model *model, struct tfm_nn_decoder *dec
         .ffn_width = c->ffn_width,
         .eps = c->eps,
         .rope_dims = c->rope_dims,
-        .rope = {.theta = c->rope_theta},
+        .rope = {.theta = c->rope_theta,
+                 .scaling = model->factors ? TFM_NN_ROPE_SCALING_FACTORS : TFM_NN_ROPE_SCALING_NONE,
+                 .factors = model->factors},
         .positions = c->context,
         .rope_style = c->rope_style,
         .embedding = model->embedding,

@@ -162,7 +162,7 @@ enum tfm_status tfm__model_config_read(struct tfm_model *model, struct tfm_error
     c->eps = read_float(r, "attention.layer_norm_rms_epsilon", -1);
     c->rope_theta = read_float(r, "rope.freq_base", 10000);
     /* llama files hold q and k rows permuted to pairs, folders do not */
-    c->rope_style = model->gguf->folder ? TFM_ROPE_HALVES : TFM_ROPE_ADJACENT;
+    c->rope_style = model->gguf->halves ? TFM_ROPE_HALVES : TFM_ROPE_ADJACENT;
     const int64_t value_length = read_int(r, "attention.value_length", 1, c->head_dim);
     refuse_rope_scaling(r);
     refuse_number(r, "attention.sliding_window", 0);

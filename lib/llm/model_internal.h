@@ -17,6 +17,7 @@ struct tfm_model {
     char *architecture, *name;
     enum tfm_dtype embedding, head;
     struct tfm_nn_decoder_layer *layers; /* [config.layers] */
+    float *factors;                      /* of the rotation [rope_dims / 2], NULL = none */
     unsigned char *used;                 /* [tensors of the file] 1 = read by the model */
 
     /* Who hears of weights that a device has taken; one session loads at a time. */
@@ -26,6 +27,9 @@ struct tfm_model {
     size_t done, total;
 };
 
+/* A model of an opened file, which becomes the model's, and is closed when this fails. As tfm_model_open. */
+enum tfm_status tfm__model_create(struct tfm_gguf *gguf, struct tfm_model **model,
+                                  struct tfm_error *err);
 struct tfm_model *tfm__model_retain(struct tfm_model *model);
 
 /* Hyperparameters from the file's metadata, each checked. */

@@ -176,30 +176,29 @@ static enum tfm_status add_rope_table(struct tfm_model *model, struct tfm_error 
     const int64_t pairs = c->rope_dims / 2;
     enum tfm_status status = TFM_STATUS_OK;
     size_t n, bytes = 0;
-    float *table = NULL, *values = NULL;
+    float *table = NULL;
 
     if (factors) {
         status = check(model, "rope_freqs.weight", factors, 1, &pairs, err);
         if (status != TFM_STATUS_OK)
             return status;
-        values = malloc((size_t)pairs * sizeof *values);
-        if (values)
-            tfm_dtype_to_f32(factors->dtype, factors->data, 0, (size_t)pairs, values);
+        model->factors = malloc((size_t)pairs * sizeof *model->factors);
+        if (model->factors)
+            tfm_dtype_to_f32(factors->dtype, factors->data, 0, (size_t)pairs, model->factors);
     }
     if (!tfm__mul_size((size_t)c->context, (size_t)c->rope_dims, &n) &&
         !tfm__mul_size(n, sizeof *table, &bytes))
         table = malloc(bytes);
-    if (!table || (factors && !values))
+    if (!table || (factors && !model->factors))
         status = tfm_error_set(err, TFM_STATUS_NOMEM,
                                "%s: out of memory for the rotary table of %lld positions",
                                tfm_gguf_path(model->gguf), (long long)c->context);
     if (status == TFM_STATUS_OK)
-        status = tfm_nn_rope_table(TFM_DTYPE_F32, c->context, c->rope_dims, c->rope_theta, values,
-                                   table, err);
+        status = tfm_nn_rope_table(TFM_DTYPE_F32, c->context, c->rope_dims, c->rope_theta,
+                                   model->factors, table, err);
     if (status == TFM_STATUS_OK)
         status = tfm_weights_set(model->weights, "rope.table", TFM_DTYPE_F32, 3, shape, table,
                                  bytes, err);
-    free(values);
     free(table);
     return status;
 }

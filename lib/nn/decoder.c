@@ -134,28 +134,44 @@ static struct tfm_nn_block block_config(const struct tfm_nn_decoder *c,
     };
 }
 
+/* The weight of the head [V, D]: the embedding table, or one of its own. */
+static struct tfm_tensor *head_weight(struct tfm_graph *graph, const struct tfm_nn_decoder *c)
+{
+    const int64_t shape[] = {c->vocab, c->width};
+
+    return c->tied ? tfm_graph_parameter(graph, "token_embd.weight", c->embedding, 2, shape)
+                   : tfm_graph_parameter(graph, "output.weight", c->head, 2, shape);
+}
+
 /* [R, D] -> logits [R, V] */
 static struct tfm_tensor *head(struct tfm_graph *graph, const struct tfm_nn_decoder *c,
                                struct tfm_tensor *x)
 {
-    if (c->tied) {
-        struct tfm_tensor *table = tfm_graph_parameter(graph, "token_embd.weight", c->embedding, 2,
-                                                       (int64_t[]){c->vocab, c->width});
-        tfm_graph_scope_push(graph, "linear", "output");
-        x = x ? tfm_op_linear(graph, x, table, NULL) : NULL;
-        tfm_graph_scope_pop(graph);
-    } else {
-        x = tfm_nn_linear(graph, "output", x, c->vocab, c->head, 0);
-    }
+    tfm_graph_scope_push(graph, "linear", "output");
+    x = x ? tfm_op_linear(graph, x, head_weight(graph, c), NULL) : NULL;
+    tfm_graph_scope_pop(graph);
     if (c->logit_softcap != 0)
         x = tfm_nn_softcap(graph, "output_softcap", x, c->logit_softcap);
     return x;
 }
 
-struct tfm_tensor *tfm_nn_decoder(struct tfm_graph *graph, const struct tfm_nn_decoder *config)
+/* [R, D] -> loss [R] */
+static struct tfm_tensor *loss(struct tfm_graph *graph, const struct tfm_nn_decoder *c,
+                               struct tfm_tensor *x)
 {
-    const struct tfm_nn_decoder *c = config;
-    const struct tfm_nn_norm final_norm = {.kind = c->norm, .eps = c->eps};
+    struct tfm_tensor *targets =
+        tfm_graph_input(graph, "targets", TFM_DTYPE_I32, 1, (int64_t[]){0});
+
+    tfm_graph_scope_push(graph, "linear", "output");
+    x = x ? tfm_op_cross_entropy(graph, x, head_weight(graph, c), targets, c->logit_softcap, NULL)
+          : NULL;
+    tfm_graph_scope_pop(graph);
+    return x;
+}
+
+/* ids -> [N, D] behind the last block */
+static struct tfm_tensor *blocks(struct tfm_graph *graph, const struct tfm_nn_decoder *c)
+{
     struct positions positions = {0};
     struct tfm_tensor *ids = tfm_graph_input(graph, "ids", TFM_DTYPE_I32, 1, (int64_t[]){0});
     struct tfm_tensor *x =
@@ -171,9 +187,29 @@ struct tfm_tensor *tfm_nn_decoder(struct tfm_graph *graph, const struct tfm_nn_d
         snprintf(name, sizeof name, "blk.%lld", (long long)i);
         x = tfm_nn_block(graph, name, x, &block);
     }
+    return x;
+}
+
+static struct tfm_tensor *final_norm(struct tfm_graph *graph, const struct tfm_nn_decoder *c,
+                                     struct tfm_tensor *x)
+{
+    const struct tfm_nn_norm norm = {.kind = c->norm, .eps = c->eps};
+
+    return x && !c->no_final_norm ? tfm_nn_norm(graph, "output_norm", x, &norm) : x;
+}
+
+struct tfm_tensor *tfm_nn_decoder(struct tfm_graph *graph, const struct tfm_nn_decoder *config)
+{
+    struct tfm_tensor *x = blocks(graph, config);
+
     /* the norm and the head are row-wise: only sampled rows */
-    x = x ? tfm_op_take_rows(graph, x) : NULL;
-    if (!c->no_final_norm && x)
-        x = tfm_nn_norm(graph, "output_norm", x, &final_norm);
-    return tfm_graph_output(graph, head(graph, c, x), "logits");
+    x = final_norm(graph, config, x ? tfm_op_take_rows(graph, x) : NULL);
+    return tfm_graph_output(graph, head(graph, config, x), "logits");
+}
+
+struct tfm_tensor *tfm_nn_decoder_loss(struct tfm_graph *graph, const struct tfm_nn_decoder *config)
+{
+    struct tfm_tensor *x = final_norm(graph, config, blocks(graph, config));
+
+    return tfm_graph_output(graph, loss(graph, config, x), "loss");
 }

@@ -5,7 +5,7 @@
 
 #include "lib/ops/refuse.h"
 
-/* Inputs 0 to 2; sets the limit of the targets. */
+/* Inputs 0 to 2 and the soft cap; sets the limit of the targets. */
 enum tfm_status tfm__cross_entropy_check(const struct tfm_node *node, const char *const *roles,
                                          struct tfm_error *err);
 

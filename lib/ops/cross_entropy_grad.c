@@ -2,7 +2,8 @@
  * cross_entropy_grad: the gradient of cross_entropy by x and by the weight, from logits that are computed again
  *   x [N, D] F32, weight [V, D] any float (not F64) or block dtype, targets [N] I32 in [0, V) or -1 = none,
  *   lse, dloss [N] F32, state dweight [V, D] F32, optional -> dx [N, D] F32; or everything F64
- *   g_nv = dloss_n (exp(x_n . weight_v - lse_n) - [v = target_n]), 0 for a row without a target
+ *   g_nv = dloss_n (exp(logit_nv - lse_n) - [v = target_n]), 0 for a row without a target
+ *   logit_nv = x_n . weight_v, with a soft cap S > 0 S tanh(x_n . weight_v / S) and g times 1 - (logit / S)^2
  *   dx = g weight, dweight += g^T x */
 #include <tfm/grad.h>
 
@@ -39,9 +40,10 @@ const struct tfm__rule tfm__rule_cross_entropy_grad = {.infer = infer};
 struct tfm_tensor *tfm_op_cross_entropy_grad(struct tfm_graph *graph, struct tfm_tensor *x,
                                              struct tfm_tensor *weight, struct tfm_tensor *targets,
                                              struct tfm_tensor *lse, struct tfm_tensor *dloss,
-                                             struct tfm_tensor *dweight)
+                                             double softcap, struct tfm_tensor *dweight)
 {
     struct tfm_tensor *const inputs[] = {x, weight, targets, lse, dloss, dweight};
+    const struct tfm_attrs attrs = {.softcap = softcap};
 
-    return tfm__graph_append(graph, TFM_OP_CROSS_ENTROPY_GRAD, inputs, 6, NULL);
+    return tfm__graph_append(graph, TFM_OP_CROSS_ENTROPY_GRAD, inputs, 6, &attrs);
 }

@@ -247,17 +247,29 @@ static int prepare(struct bench *b)
     return TFM__EXIT_OK;
 }
 
-int tfm__verb_bench(const struct tfm__options *options)
+/* Without a number of its own a prompt fits the model. */
+static void fit_prompt(const struct tfm_model *model, struct tfm__options *options)
 {
+    const int64_t room = tfm_model_config(model)->context - options->depth;
+    if (!options->given.n_prompt && room >= 1 && options->n_prompt > room)
+        options->n_prompt = room;
+}
+
+int tfm__verb_bench(const struct tfm__options *given)
+{
+    struct tfm__options fitted = *given;
+    const struct tfm__options *options = &fitted;
     struct bench b = {.options = options};
-    const int64_t most = larger(options->n_prompt, options->n_gen);
-    if (most == 0)
+    if (larger(options->n_prompt, options->n_gen) == 0)
         return tfm__usage("-p 0 and -n 0: there is nothing left to measure");
 
     b.setup.sequences = options->sequences;
     int code = tfm__setup_model(options, &b.setup);
     if (code == TFM__EXIT_OK)
-        code = tfm__setup_session(options, options->depth + most, &b.setup);
+        fit_prompt(b.setup.model, &fitted);
+    if (code == TFM__EXIT_OK)
+        code = tfm__setup_session(
+            options, options->depth + larger(options->n_prompt, options->n_gen), &b.setup);
     if (code == TFM__EXIT_OK)
         code = prepare(&b);
     if (code == TFM__EXIT_OK)

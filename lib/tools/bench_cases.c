@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The units and shapes of `tfm bench-ops`. A unit is made of what its op needs and returns a tensor like x, the
- * next unit's x, so that each node waits for the one before it; embedding, take_rows, linear_grad_w and cross_entropy, which
- * cannot be chained, stand beside each other. Weights and caches are each unit's own: one that fits a cache of the
+ * next unit's x, so that each node waits for the one before it; embedding, take_rows, linear_grad_w, cross_entropy, sum_squares
+ * and adamw, which cannot be chained, stand beside each other. Weights and caches are each unit's own: one that fits a cache of the
  * processor would be read from there by every unit but the first. */
 #include "lib/tools/bench_cases.h"
 
@@ -110,7 +110,7 @@ static struct tfm_tensor *unit_cross_entropy(struct scene *s, struct tfm_tensor 
 {
     struct tfm_tensor *classes = weight(s, "classes", s->c->weight, s->c->d2, s->c->d1);
 
-    return tfm_op_cross_entropy(s->graph, x, tfm_graph_train(s->graph, classes), s->ids, NULL)
+    return tfm_op_cross_entropy(s->graph, x, tfm_graph_train(s->graph, classes), s->ids, 0, NULL)
                ? x
                : NULL;
 }
@@ -119,7 +119,28 @@ static struct tfm_tensor *unit_cross_entropy_grad(struct scene *s, struct tfm_te
 {
     struct tfm_tensor *classes = weight(s, "classes", s->c->weight, s->c->d2, s->c->d1);
     return tfm_op_cross_entropy_grad(s->graph, x, tfm_graph_train(s->graph, classes), s->ids,
-                                     s->side, s->side, sum(s, "grad", s->c->d2, s->c->d1));
+                                     s->side, s->side, 0, sum(s, "grad", s->c->d2, s->c->d1));
+}
+
+/* the state g [d2, d1] */
+static struct tfm_tensor *unit_sum_squares(struct scene *s, struct tfm_tensor *x)
+{
+    return tfm_op_sum_squares(s->graph, sum(s, "g", s->c->d2, s->c->d1)) ? x : NULL;
+}
+
+/* a parameter [d2, d1] with all that belongs to it */
+static struct tfm_tensor *unit_adamw(struct scene *s, struct tfm_tensor *x)
+{
+    struct tfm_tensor *w = weight(s, "w", s->c->weight, s->c->d2, s->c->d1);
+    struct tfm_tensor *hyper = tfm_graph_input(s->graph, "hyper", beside(s->c->dtype), 2,
+                                               (int64_t[]){0, TFM_ADAMW_HYPERS});
+    const int exact = s->c->weight == beside(s->c->dtype);
+
+    return tfm_op_adamw(s->graph, tfm_graph_train(s->graph, w), sum(s, "g", s->c->d2, s->c->d1),
+                        sum(s, "m", s->c->d2, s->c->d1), sum(s, "v", s->c->d2, s->c->d1), hyper,
+                        exact ? NULL : sum(s, "master", s->c->d2, s->c->d1))
+               ? x
+               : NULL;
 }
 
 static struct tfm_tensor *unit_add(struct scene *s, struct tfm_tensor *x)
@@ -308,6 +329,11 @@ static struct traits traits_of(enum tfm_op op)
     return (struct traits){op, 1, 0, 0};
 }
 
+static int is_update(enum tfm_op op)
+{
+    return op == TFM_OP_SUM_SQUARES || op == TFM_OP_ADAMW;
+}
+
 static int is_attention(enum tfm_op op)
 {
     return op == TFM_OP_GQA_ATTENTION || op == TFM_OP_ATTENTION_GRAD;
@@ -363,6 +389,9 @@ void tfm__bench_describe(const struct tfm__bench_case *c, struct tfm__bench_text
     else if (is_classifier(c->op))
         snprintf(text->shape, sizeof text->shape, "[%u, %lld], %lld classes", c->rows,
                  (long long)c->d1, (long long)c->d2);
+    else if (is_update(c->op))
+        snprintf(text->shape, sizeof text->shape, "[%lld, %lld]", (long long)c->d2,
+                 (long long)c->d1);
     else if (is_attention(c->op))
         snprintf(text->shape, sizeof text->shape,
                  "[%u, %lld, %lld], %lld kv heads, %d cells before", c->rows, (long long)c->d1,
@@ -455,6 +484,14 @@ void tfm__bench_measure_of(const struct tfm__bench_case *c, struct tfm__bench_wo
         work->operations = (grad ? 6 : 2) * n * weights;
         work->bytes = bytes_of(c->weight, weights) + bytes_of(c->dtype, elements) +
                       (grad ? 2 * bytes_of(TFM_DTYPE_F32, weights) : 0);
+    } else if (
+        is_update(
+            c->op)) { /* w, g, m and v, or of a narrow w all four and w, are read and written */
+        const double values = (double)c->d1 * (double)c->d2;
+        const int exact = c->weight == beside(c->dtype), one = c->op == TFM_OP_SUM_SQUARES;
+        work->operations = (one ? 2 : 16) * values;
+        work->bytes = (one ? 1 : 8) * bytes_of(beside(c->dtype), values) +
+                      (exact ? 0 : bytes_of(c->weight, values));
     } else if (c->op == TFM_OP_EMBEDDING) {
         work->bytes = bytes_of(c->weight, elements) + bytes_of(c->dtype, elements);
     } else if (c->op == TFM_OP_CAST) {

@@ -27,7 +27,7 @@ void tfm__bench_describe(const struct tfm__bench_case *c, struct tfm__bench_text
 
 /* A graph with `units` of them in a row between an embedding of ids [N] (input "ids", values 0..3) and rows of
  * the result (output "y"), so that next to nothing is copied in and out. embedding has an input "gather" [N]
- * too, with values of its table. NULL after an error. */
+ * too, with values of its table, adamw an input "hyper" [N, 8]. NULL after an error. */
 struct tfm_graph *tfm__bench_graph(const struct tfm__bench_case *c, unsigned units,
                                    struct tfm_error *err);
 

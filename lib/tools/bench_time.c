@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <tfm/grad.h>
 #include <tfm/plan.h>
 
 #include "lib/tools/clock.h"
@@ -22,6 +23,7 @@ struct track {
     struct tfm_plan *plan;
     struct tfm_exec *exec;
     int32_t *ids, *gather, *out;
+    float *hyper;
     void *y;
     uint32_t n_out;
 };
@@ -34,6 +36,7 @@ static void close_track(struct track *t)
     tfm_graph_destroy(t->graph);
     free(t->ids);
     free(t->gather);
+    free(t->hyper);
     free(t->out);
     free(t->y);
     memset(t, 0, sizeof *t);
@@ -87,14 +90,21 @@ static enum tfm_status bind(struct track *t, const struct tfm__bench_case *c, st
     const struct tfm_tensor *gather = tfm_graph_find(t->graph, "gather");
     const size_t n = c->rows,
                  bytes = (size_t)tfm_tensor_row_elements(y) * tfm_dtype_info(y->dtype)->bytes;
+    const struct tfm_tensor *hyper = tfm_graph_find(t->graph, "hyper");
+    /* betas so near 1 that moments never become so small that arithmetic is slower */
+    static const float settings[TFM_ADAMW_HYPERS] = {1e-4f, 0.9999f, 0.9999f, 1e-8f,
+                                                     1e-5f, 1,       1,       1};
     enum tfm_status status;
 
     t->ids = calloc(n, sizeof *t->ids);
     t->gather = calloc(n, sizeof *t->gather);
     t->out = calloc(t->n_out, sizeof *t->out);
     t->y = calloc(t->n_out, bytes);
-    if (!t->ids || !t->gather || !t->out || !t->y)
+    t->hyper = calloc(n, sizeof settings);
+    if (!t->ids || !t->gather || !t->out || !t->y || !t->hyper)
         return no_memory(err);
+    for (size_t i = 0; i < n; i++)
+        memcpy(t->hyper + i * TFM_ADAMW_HYPERS, settings, sizeof settings);
     for (size_t i = 0; i < n; i++) {
         t->ids[i] = (int32_t)(i % 4);
         t->gather[i] = (int32_t)(i * 7919 % 32768);
@@ -104,6 +114,8 @@ static enum tfm_status bind(struct track *t, const struct tfm__bench_case *c, st
     status = tfm_exec_bind(t->exec, "ids", t->ids, n * sizeof *t->ids, err);
     if (status == TFM_STATUS_OK && gather)
         status = tfm_exec_bind(t->exec, "gather", t->gather, n * sizeof *t->gather, err);
+    if (status == TFM_STATUS_OK && hyper)
+        status = tfm_exec_bind(t->exec, "hyper", t->hyper, n * sizeof settings, err);
     if (status == TFM_STATUS_OK)
         status = tfm_exec_bind(t->exec, "y", t->y, t->n_out * bytes, err);
     return status;

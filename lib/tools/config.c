@@ -145,7 +145,7 @@ static const struct kind kind_COMPUTE = {WORDS(computes)};
 static const struct key decoder_keys[] = {
 #define TFM_CONFIG(KIND, name, field, least, most, meaning) \
     {&kind_##KIND, name, offsetof(struct tfm_nn_decoder, field), 0, least, most, meaning},
-#include "lib/tools/config.def"
+#include <tfm/decoder_keys.def>
 #undef TFM_CONFIG
 };
 static const struct key train_keys[] = {
@@ -338,6 +338,11 @@ static int read_object(const char *path, json_t *root, int64_t vocab,
 
     if (!json_is_object(root))
         return tfm__failed("%s: no JSON object", path);
+    const char *type = json_string_value(json_object_get(root, "model_type"));
+    if (type && strcmp(type, "tfm") == 0) /* config.json of a folder that we wrote */
+        root = json_object_get(root, "decoder");
+    if (!json_is_object(root))
+        return tfm__failed("%s: \"decoder\" is missing, or no JSON object", path);
     const int code =
         decoder ? read_decoder(path, root, vocab, decoder) : refuse_decoder(path, root);
     if (code != TFM__EXIT_OK || (!settings && !json_object_get(root, "train")))

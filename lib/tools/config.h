@@ -5,7 +5,8 @@
 
 #include <tfm/train_settings.h>
 
-/* Reads a file as the settings of a decoder (keys: config.def) and, in its object "train", of training (keys:
+/* Reads a file as the settings of a decoder (keys:
+ * tfm/decoder_keys.def) and, in its object "train", of training (keys:
  * tfm/train_settings.def). Returns an exit code after it has said which key is wrong.
  *   vocab     of a tokenizer that there is: "vocab" may be left out, or must be this; 0 = it must be there.
  *   decoder   NULL: the layers are those of a model, and the file has nothing but "train"; whoever knows them

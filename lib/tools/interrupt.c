@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * SIGINT as a flag that is asked between two tokens, and signals that wait. */
+ * SIGINT and SIGUSR1 as flags that are looked at between two tokens or steps, and signals that wait. */
 #include "lib/tools/interrupt.h"
 
 #include <string.h>
@@ -25,6 +25,30 @@ void tfm__interrupt_catch(void)
 int tfm__interrupted(void)
 {
     return interrupted;
+}
+
+static volatile sig_atomic_t asked;
+
+static void ask(int number)
+{
+    (void)number;
+    asked = 1;
+}
+
+void tfm__ask_catch(void)
+{
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = ask;
+    action.sa_flags = SA_RESTART;
+    sigaction(SIGUSR1, &action, NULL);
+}
+
+int tfm__asked(void)
+{
+    const int before = asked;
+    asked = 0;
+    return before;
 }
 
 void tfm__signals_hold(struct tfm__signals *signals)

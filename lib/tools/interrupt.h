@@ -18,4 +18,8 @@ void tfm__interrupt_catch(void);
 /* 1 after the first. */
 int tfm__interrupted(void);
 
+/* From now on SIGUSR1 only sets a flag; tfm__asked is 1 once after it came. */
+void tfm__ask_catch(void);
+int tfm__asked(void);
+
 #endif

@@ -16,16 +16,18 @@
 struct scored {
     char setting[256]; /* "kv=f32 TFM_ACT=f32" */
     char device[256];
-    double *scores; /* [windows, each] */
+    double *scores; /* [n], window by window */
     struct tfm__score_mean mean;
 };
 
 struct perplexity {
     const struct tfm__options *options;
-    int32_t *ids;
-    size_t n_ids;
+    int32_t *ids;    /* [n_ids]; with --all and a text, the token that begins texts before it */
+    uint32_t *bytes; /* [n_ids]: of each token's text */
+    size_t n_ids, n_begin; /* n_begin: 1 if it stands there */
+    int64_t context;       /* what the model was trained for */
     struct tfm__score_text text;
-    size_t each, n; /* tokens scored in a window, and in all */
+    size_t n, n_bytes; /* tokens scored, and the bytes of their texts */
     struct scored sides[2];
     size_t n_sides;
     struct tfm__score_mean difference, by_window; /* second side minus first */
@@ -56,13 +58,47 @@ static int parse_ids(const char *name, const char *data, size_t size, struct per
     return TFM__EXIT_OK;
 }
 
-/* Without BOS: it is put where each window begins. */
+/* Windows one behind the other get BOS where each begins. Windows that overlap go through one text, and its
+ * first token is to be predicted too: from what stands before texts in training. */
 static int encode(const struct tfm_tokenizer *tokenizer, const char *data, size_t size,
                   struct perplexity *p)
 {
+    const int32_t bos = tfm_tokenizer_bos(tokenizer);
     struct tfm_error err;
+
     if (tfm_tokenizer_encode(tokenizer, data, size, 0, &p->ids, &p->n_ids, &err))
         return tfm__failed("the text: %s", err.text);
+    if (!p->options->all || bos < 0 || bos == tfm_tokenizer_eos(tokenizer))
+        return TFM__EXIT_OK;
+    size_t bytes;
+    if (tfm__mul_size(p->n_ids + 1, sizeof *p->ids, &bytes))
+        return tfm__failed("out of memory");
+    int32_t *more = realloc(p->ids, bytes);
+    if (!more)
+        return tfm__failed("out of memory");
+    memmove(more + 1, more, p->n_ids * sizeof *more);
+    more[0] = bos;
+    p->ids = more;
+    p->n_ids++;
+    p->n_begin = 1;
+    return TFM__EXIT_OK;
+}
+
+/* What is read is the sum over tokens, not the size of the text: that is right for a part of it, and for --ids. */
+static int count_bytes(const struct tfm_tokenizer *tokenizer, struct perplexity *p)
+{
+    struct tfm_error err;
+
+    p->bytes = calloc(p->n_ids + 1, sizeof *p->bytes);
+    if (!p->bytes)
+        return tfm__failed("out of memory");
+    for (size_t i = 0; i < p->n_ids; i++) {
+        struct tfm_text piece;
+        if (tfm_tokenizer_piece(tokenizer, p->ids[i], &piece, &err))
+            return tfm__failed("token %zu of the text: %s", i, err.text);
+        if (!tfm_tokenizer_is_control(tokenizer, p->ids[i]))
+            p->bytes[i] = (uint32_t)piece.size;
+    }
     return TFM__EXIT_OK;
 }
 
@@ -79,6 +115,7 @@ static int read_tokens(struct perplexity *p)
         code = TFM__EXIT_FAILED;
     if (code == TFM__EXIT_OK) {
         const struct tfm_tokenizer *tokenizer = tfm_model_tokenizer(setup.model);
+        p->context = tfm_model_config(setup.model)->context;
         p->text.first = tfm_tokenizer_add_bos(tokenizer) ? tfm_tokenizer_bos(tokenizer) : -1;
     }
     if (code == TFM__EXIT_OK && o->given.ids_file) {
@@ -90,6 +127,8 @@ static int read_tokens(struct perplexity *p)
         code = text ? parse_ids(name, data, size, p) : tfm__failed("out of memory");
     } else if (code == TFM__EXIT_OK)
         code = encode(tfm_model_tokenizer(setup.model), data, size, p);
+    if (code == TFM__EXIT_OK)
+        code = count_bytes(tfm_model_tokenizer(setup.model), p);
     free(data);
     tfm__setup_close(&setup);
     return code;
@@ -97,19 +136,31 @@ static int read_tokens(struct perplexity *p)
 
 static int cut(struct perplexity *p)
 {
-    const size_t window = (size_t)p->options->window, most = (size_t)p->options->windows;
+    const size_t most = (size_t)p->options->windows;
+    struct tfm__score_text *text = &p->text;
 
-    p->text.ids = p->ids;
-    p->text.window = window;
-    p->text.windows = p->n_ids / window;
-    if (p->text.windows == 0)
+    text->ids = p->ids;
+    text->n = p->n_ids;
+    text->window = (size_t)p->options->window;
+    if (!p->options->given.window && p->options->window > p->context && p->context >= 4)
+        text->window = (size_t)p->context;
+    text->all = p->options->all;
+    /* one window that is the text; two tokens at least: one to predict, one to predict it from */
+    if (text->all && text->n >= 2 && text->n < text->window)
+        text->window = text->n;
+    text->windows = tfm__score_windows(text->n, text->window, text->all);
+    if (text->windows == 0)
         return tfm__failed("the text has %zu tokens and a window %zu: give a longer text or a "
                            "smaller -c",
-                           p->n_ids, window);
-    if (most && p->text.windows > most)
-        p->text.windows = most;
-    p->each = tfm__score_each(&p->text);
-    p->n = p->text.windows * p->each; /* fewer than there are ids */
+                           p->n_ids, text->window);
+    if (most && text->windows > most)
+        text->windows = most;
+    for (size_t w = 0; w < text->windows; w++) {
+        const struct tfm__score_window at = tfm__score_window(text, w);
+        p->n += text->window - at.scored; /* at most as many as there are ids */
+        for (size_t i = at.begin + at.scored; i < at.begin + text->window; i++)
+            p->n_bytes += p->bytes[i];
+    }
     return TFM__EXIT_OK;
 }
 
@@ -171,8 +222,12 @@ static int compare(struct perplexity *p)
     if (differences && means) {
         for (size_t i = 0; i < p->n; i++)
             differences[i] = p->sides[1].scores[i] - p->sides[0].scores[i];
-        for (size_t w = 0; w < windows; w++)
-            means[w] = tfm__score_average(differences + w * p->each, p->each).mean;
+        const double *of_window = differences;
+        for (size_t w = 0; w < windows; w++) {
+            const size_t n = p->text.window - tfm__score_window(&p->text, w).scored;
+            means[w] = tfm__score_average(of_window, n).mean;
+            of_window += n;
+        }
         p->difference = tfm__score_average(differences, p->n);
         p->by_window = tfm__score_average(means, windows);
     }
@@ -219,16 +274,23 @@ static double per_cent(double mean)
     return 100 * expm1(mean);
 }
 
+/* From the mean -ln p of a token. 0 when the scored tokens have no text. */
+static double bits_a_byte(const struct perplexity *p, double mean)
+{
+    return p->n_bytes ? mean * (double)p->n / log(2) / (double)p->n_bytes : 0;
+}
+
 static int print_text(const struct perplexity *p)
 {
-    printf("%zu tokens, %zu windows of %zu, %zu tokens scored\n", p->n_ids, p->text.windows,
-           p->text.window, p->n);
+    printf("%zu tokens, %zu windows of %zu, %zu tokens scored (%zu bytes)\n", p->n_ids - p->n_begin,
+           p->text.windows, p->text.window, p->n, p->n_bytes);
     for (size_t i = 0; i < p->n_sides; i++) {
         const struct scored *side = &p->sides[i];
         const double perplexity = exp(side->mean.mean);
-        printf("mean %.5f ± %.5f, perplexity %.4f ± %.4f (%s%s%s)\n", side->mean.mean,
-               side->mean.error, perplexity, perplexity * side->mean.error, side->device,
-               side->setting[0] ? ", " : "", side->setting);
+        printf("mean %.5f ± %.5f, perplexity %.4f ± %.4f, %.4f bits a byte (%s%s%s)\n",
+               side->mean.mean, side->mean.error, perplexity, perplexity * side->mean.error,
+               bits_a_byte(p, side->mean.mean), side->device, side->setting[0] ? ", " : "",
+               side->setting);
     }
     if (p->n_sides < 2)
         return TFM__EXIT_OK;
@@ -246,19 +308,21 @@ static int print_json(const struct perplexity *p)
     for (size_t i = 0; sides && i < p->n_sides; i++) {
         const struct scored *side = &p->sides[i];
         const double perplexity = exp(side->mean.mean);
-        json_t *row = json_pack("{s:o, s:o, s:f, s:f, s:f, s:f}", "setting",
+        json_t *row = json_pack("{s:o, s:o, s:f, s:f, s:f, s:f, s:f}", "setting",
                                 tfm__json_string(side->setting, strlen(side->setting)), "device",
                                 tfm__json_string(side->device, strlen(side->device)), "mean",
                                 side->mean.mean, "mean_error", side->mean.error, "perplexity",
-                                perplexity, "perplexity_error", perplexity * side->mean.error);
+                                perplexity, "perplexity_error", perplexity * side->mean.error,
+                                "bits_a_byte", bits_a_byte(p, side->mean.mean));
         if (!row || json_array_append_new(sides, row)) {
             json_decref(sides);
             sides = NULL;
         }
     }
-    json_t *all = json_pack("{s:I, s:I, s:I, s:I, s:o}", "tokens", (json_int_t)p->n_ids, "windows",
-                            (json_int_t)p->text.windows, "window", (json_int_t)p->text.window,
-                            "scored", (json_int_t)p->n, "settings", sides);
+    json_t *all =
+        json_pack("{s:I, s:I, s:I, s:I, s:I, s:o}", "tokens", (json_int_t)(p->n_ids - p->n_begin),
+                  "windows", (json_int_t)p->text.windows, "window", (json_int_t)p->text.window,
+                  "scored", (json_int_t)p->n, "bytes", (json_int_t)p->n_bytes, "settings", sides);
     if (all && p->n_sides == 2) {
         const double factor = 100 * exp(p->difference.mean);
         json_t *difference =
@@ -296,5 +360,6 @@ int tfm__verb_perplexity(const struct tfm__options *options)
     for (size_t i = 0; i < p.n_sides; i++)
         free(p.sides[i].scores);
     free(p.ids);
+    free(p.bytes);
     return code;
 }

@@ -9,9 +9,25 @@
 #include "lib/tools/message.h"
 #include "lib/tools/progress.h"
 
-size_t tfm__score_each(const struct tfm__score_text *text)
+size_t tfm__score_windows(size_t n, size_t window, int all)
 {
-    return text->window - text->window / 2 - 1;
+    if (n < window)
+        return 0;
+    return all ? 1 + (n - window + window / 2 - 1) / (window / 2) : n / window;
+}
+
+struct tfm__score_window tfm__score_window(const struct tfm__score_text *text, size_t w)
+{
+    const size_t half = text->window / 2;
+    struct tfm__score_window at = {w * text->window, half + 1};
+
+    if (text->all) {
+        const size_t last = text->n - text->window, wanted = w * half;
+        at.begin = wanted < last ? wanted : last;
+        /* only the last window is moved back, so the one before it began where it should */
+        at.scored = w ? wanted - half + text->window - at.begin : 1;
+    }
+    return at;
 }
 
 double tfm__score_token(const float *logits, size_t vocab, int32_t id)
@@ -39,10 +55,10 @@ struct tfm__score_mean tfm__score_average(const double *values, size_t n)
 }
 
 /* The last token of a window predicts nothing in it, so it is not fed. */
-static int score_window(struct tfm__setup *setup, const struct tfm__score_text *text, size_t chunk,
-                        int32_t *ids, size_t vocab, double *scores)
+static int score_window(struct tfm__setup *setup, const struct tfm__score_text *text, size_t scored,
+                        size_t chunk, int32_t *ids, size_t vocab, double *scores)
 {
-    const size_t fed = text->window - 1, predicting = text->window / 2; /* from this one on */
+    const size_t fed = text->window - 1, predicting = scored - 1; /* from this one on */
     struct tfm_error err;
 
     if (text->first >= 0)
@@ -67,7 +83,6 @@ static int score_all(const struct tfm__options *options, struct tfm__setup *setu
                      const struct tfm__score_text *text, const char *label, double *scores)
 {
     const size_t vocab = (size_t)tfm_model_config(setup->model)->vocab;
-    const size_t each = tfm__score_each(text);
     int32_t *ids = calloc(text->window, sizeof *ids);
     struct tfm__progress progress;
     int code = ids ? TFM__EXIT_OK : tfm__failed("out of memory");
@@ -75,9 +90,11 @@ static int score_all(const struct tfm__options *options, struct tfm__setup *setu
     tfm__progress_init(&progress);
     tfm__progress_begin(&progress, label);
     for (size_t w = 0; w < text->windows && code == TFM__EXIT_OK; w++) {
+        const struct tfm__score_window at = tfm__score_window(text, w);
         for (size_t i = 0; i < text->window; i++)
-            ids[i] = text->ids[w * text->window + i];
-        code = score_window(setup, text, (size_t)options->chunk, ids, vocab, scores + w * each);
+            ids[i] = text->ids[at.begin + i];
+        code = score_window(setup, text, at.scored, (size_t)options->chunk, ids, vocab, scores);
+        scores += text->window - at.scored;
         tfm__progress_show(&progress, w + 1, text->windows);
     }
     tfm__progress_clear(&progress);
@@ -88,8 +105,8 @@ static int score_all(const struct tfm__options *options, struct tfm__setup *setu
 int tfm__score(const struct tfm__options *options, const struct tfm__score_text *text,
                const char *label, double *scores, char device[256])
 {
-    const int64_t each = (int64_t)tfm__score_each(text);
-    struct tfm__setup setup = {.outputs = each < options->chunk ? each : options->chunk};
+    const int64_t most = (int64_t)(text->window - tfm__score_window(text, 0).scored);
+    struct tfm__setup setup = {.outputs = most < options->chunk ? most : options->chunk};
     int code = tfm__setup_model(options, &setup);
 
     if (code == TFM__EXIT_OK)

@@ -225,11 +225,11 @@ static int is_auto(const struct tfm__options *options)
     return !spec || !*spec || strcmp(spec, "auto") == 0;
 }
 
-/* Devices and a session on them. A kernel that does not build shows only now: `auto` then takes the next
- * device, one that was named is an error. */
-static enum tfm_status open_session(const struct tfm__options *options,
-                                    const struct tfm_session_options *session,
-                                    struct tfm__setup *setup, struct tfm_error *err)
+/* A kernel that does not build shows only when a plan is made: `auto` then takes the next device, one that was
+ * named is an error. */
+static enum tfm_status open_on_devices(const struct tfm__options *options, tfm__setup_open *open,
+                                       void *context, struct tfm__setup *setup,
+                                       struct tfm_error *err)
 {
     for (;;) {
         enum tfm_status status =
@@ -239,8 +239,7 @@ static enum tfm_status open_session(const struct tfm__options *options,
                                    TFM__SETUP_DEVICES, &setup->n_devices, err);
         if (status != TFM_STATUS_OK)
             return status;
-        status = tfm_session_create(setup->model, setup->devices, setup->n_devices, session,
-                                    &setup->session, err);
+        status = open(context, setup, err);
         if (status != TFM_STATUS_BUILD || !is_auto(options))
             return status;
         tfm__message("warning: %s: %s; auto takes the next", tfm_device_backend(setup->devices[0]),
@@ -251,13 +250,10 @@ static enum tfm_status open_session(const struct tfm__options *options,
     }
 }
 
-int tfm__setup_session(const struct tfm__options *options, int64_t context,
-                       struct tfm__setup *setup)
+int tfm__setup_on_devices(const struct tfm__options *options, tfm__setup_open *open, void *context,
+                          struct tfm__setup *setup)
 {
-    struct tfm_session_options session;
-    struct tfm__progress progress;
     struct tfm_error err;
-    double start = tfm__seconds();
     const int early = setup->begun;
     int code = TFM__EXIT_OK;
 
@@ -268,8 +264,26 @@ int tfm__setup_session(const struct tfm__options *options, int64_t context,
         code = tfm__failed("%s", setup->why.text);
     if (code == TFM__EXIT_OK)
         code = check_plugins(options, setup->registry);
-    if (code != TFM__EXIT_OK)
-        return code;
+    if (code == TFM__EXIT_OK &&
+        open_on_devices(options, open, context, setup, &err) != TFM_STATUS_OK)
+        code = tfm__failed("%s", err.text);
+    if (code == TFM__EXIT_OK)
+        tfm__kernel_cache_tell();
+    return code;
+}
+
+static enum tfm_status open_session(void *context, struct tfm__setup *setup, struct tfm_error *err)
+{
+    return tfm_session_create(setup->model, setup->devices, setup->n_devices, context,
+                              &setup->session, err);
+}
+
+int tfm__setup_session(const struct tfm__options *options, int64_t context,
+                       struct tfm__setup *setup)
+{
+    struct tfm_session_options session;
+    struct tfm__progress progress;
+    const double start = tfm__seconds();
 
     tfm__progress_init(&progress);
     tfm_session_defaults(&session);
@@ -283,12 +297,11 @@ int tfm__setup_session(const struct tfm__options *options, int64_t context,
                     &session.cache); /* the option table lets pass only what parses */
     session.progress = tfm__progress_show;
     session.progress_context = &progress;
-    const enum tfm_status status = open_session(options, &session, setup, &err);
+    const int code = tfm__setup_on_devices(options, open_session, &session, setup);
     tfm__progress_clear(&progress);
-    if (status != TFM_STATUS_OK)
-        return tfm__failed("%s", err.text);
+    if (code != TFM__EXIT_OK)
+        return code;
     setup->load_seconds += tfm__seconds() - start;
-    tfm__kernel_cache_tell();
     if (tfm__verbose_wanted(options))
         tell_setup(setup);
     return TFM__EXIT_OK;

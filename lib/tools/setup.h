@@ -43,6 +43,12 @@ int tfm__setup_registry(const struct tfm__options *options, struct tfm__setup *s
  * Needs the model. */
 int tfm__setup_session(const struct tfm__options *options, int64_t context,
                        struct tfm__setup *setup);
+/* The same for anything else that is compiled for devices: registry, devices, then open(), again with the next
+ * device where `auto` may take it. */
+typedef enum tfm_status tfm__setup_open(void *context, struct tfm__setup *setup,
+                                        struct tfm_error *err);
+int tfm__setup_on_devices(const struct tfm__options *options, tfm__setup_open *open, void *context,
+                          struct tfm__setup *setup);
 void tfm__setup_close(struct tfm__setup *setup);
 
 /* 1 under -v and TFM_VERBOSE. */

@@ -7,6 +7,7 @@
 #include <tfm/dataset.h>
 
 #include "lib/core/checked.h"
+#include "lib/core/little_endian.h"
 #include "lib/core/map.h"
 #include "lib/train/dataset_file.h"
 
@@ -20,7 +21,7 @@ struct tfm_dataset {
 
 static enum tfm_status check_ids(const struct tfm_dataset *d, struct tfm_error *err)
 {
-    const uint64_t want = tfm__dataset_number(d->map.base + TFM__DATASET_AT_CHECKSUM, 8);
+    const uint64_t want = tfm__le_load(d->map.base + TFM__DATASET_AT_CHECKSUM, 8);
     const uint64_t sum = tfm__fnv(TFM__FNV_BEGIN, d->ids, d->count * d->width);
 
     if (sum != want)
@@ -29,7 +30,7 @@ static enum tfm_status check_ids(const struct tfm_dataset *d, struct tfm_error *
                              "damaged, make it again",
                              d->name, (unsigned long long)sum, (unsigned long long)want);
     for (size_t i = 0; i < d->count; i++) {
-        const uint64_t id = tfm__dataset_number(d->ids + i * d->width, d->width);
+        const uint64_t id = tfm__le_load(d->ids + i * d->width, d->width);
         if (id >= d->vocab)
             return tfm_error_set(err, TFM_STATUS_FORMAT,
                                  "%s: id %zu is %llu, the vocabulary has %llu tokens", d->name, i,
@@ -46,15 +47,15 @@ static enum tfm_status parse(struct tfm_dataset *d, struct tfm_error *err)
 
     if (size < TFM__DATASET_HEAD || memcmp(head, TFM__DATASET_MAGIC, 8) != 0)
         return tfm_error_set(err, TFM_STATUS_FORMAT, "%s: not a token file", d->name);
-    const uint64_t version = tfm__dataset_number(head + TFM__DATASET_AT_VERSION, 4);
+    const uint64_t version = tfm__le_load(head + TFM__DATASET_AT_VERSION, 4);
     if (version != TFM__DATASET_VERSION)
         return tfm_error_set(err, TFM_STATUS_FORMAT,
                              "%s: token file of version %llu, TFM reads %d: make it again", d->name,
                              (unsigned long long)version, TFM__DATASET_VERSION);
-    const uint64_t width = tfm__dataset_number(head + TFM__DATASET_AT_WIDTH, 4),
-                   count = tfm__dataset_number(head + TFM__DATASET_AT_COUNT, 8);
-    d->vocab = tfm__dataset_number(head + TFM__DATASET_AT_VOCAB, 8);
-    d->tokenizer = tfm__dataset_number(head + TFM__DATASET_AT_TOKENIZER, 8);
+    const uint64_t width = tfm__le_load(head + TFM__DATASET_AT_WIDTH, 4),
+                   count = tfm__le_load(head + TFM__DATASET_AT_COUNT, 8);
+    d->vocab = tfm__le_load(head + TFM__DATASET_AT_VOCAB, 8);
+    d->tokenizer = tfm__le_load(head + TFM__DATASET_AT_TOKENIZER, 8);
     if (d->vocab == 0 || d->vocab > UINT64_C(1) << 31 || width != (d->vocab <= 65536 ? 2 : 4))
         return tfm_error_set(err, TFM_STATUS_FORMAT,
                              "%s: ids of %llu bytes for a vocabulary of %llu tokens: malformed",
@@ -110,6 +111,11 @@ size_t tfm_dataset_count(const struct tfm_dataset *dataset)
     return dataset->count;
 }
 
+uint64_t tfm_dataset_checksum(const struct tfm_dataset *dataset)
+{
+    return tfm__le_load(dataset->map.base + TFM__DATASET_AT_CHECKSUM, 8);
+}
+
 uint64_t tfm_dataset_vocab(const struct tfm_dataset *dataset)
 {
     return dataset->vocab;
@@ -144,6 +150,6 @@ enum tfm_status tfm_dataset_read(const struct tfm_dataset *dataset, size_t first
         return tfm_error_set(err, TFM_STATUS_OUT_OF_RANGE, "%s: ids %zu to %zu of %zu", d->name,
                              first, first + n, d->count);
     for (size_t i = 0; i < n; i++)
-        ids[i] = (int32_t)tfm__dataset_number(d->ids + (first + i) * d->width, d->width);
+        ids[i] = (int32_t)tfm__le_load(d->ids + (first + i) * d->width, d->width);
     return TFM_STATUS_OK;
 }

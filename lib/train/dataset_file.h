@@ -28,18 +28,4 @@ static inline uint64_t tfm__fnv(uint64_t sum, const unsigned char *data, size_t 
     return sum;
 }
 
-static inline uint64_t tfm__dataset_number(const unsigned char *p, size_t bytes)
-{
-    uint64_t value = 0;
-    for (size_t i = 0; i < bytes; i++)
-        value |= (uint64_t)p[i] << (8 * i);
-    return value;
-}
-
-static inline void tfm__dataset_store(unsigned char *p, uint64_t value, size_t bytes)
-{
-    for (size_t i = 0; i < bytes; i++)
-        p[i] = (unsigned char)(value >> (8 * i));
-}
-
 #endif

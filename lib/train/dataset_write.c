@@ -4,6 +4,7 @@
 
 #include <tfm/dataset.h>
 
+#include "lib/core/little_endian.h"
 #include "lib/core/save.h"
 #include "lib/train/dataset_file.h"
 
@@ -77,7 +78,7 @@ enum tfm_status tfm_dataset_writer_add(struct tfm_dataset_writer *writer, const 
                                  "%s: id %d is not in the vocabulary of %llu tokens",
                                  w->save.target, ids[i], (unsigned long long)w->vocab);
     for (size_t i = 0; i < n && status == TFM_STATUS_OK; i++) {
-        tfm__dataset_store(w->buffer + w->n, (uint64_t)ids[i], w->width);
+        tfm__le_store(w->buffer + w->n, (uint64_t)ids[i], w->width);
         w->n += w->width;
         if (w->n == sizeof w->buffer)
             status = flush(w, err);
@@ -98,12 +99,12 @@ enum tfm_status tfm_dataset_writer_finish(struct tfm_dataset_writer *writer, str
     status = flush(w, err);
     if (status != TFM_STATUS_OK)
         return status;
-    tfm__dataset_store(head + TFM__DATASET_AT_VERSION, TFM__DATASET_VERSION, 4);
-    tfm__dataset_store(head + TFM__DATASET_AT_WIDTH, w->width, 4);
-    tfm__dataset_store(head + TFM__DATASET_AT_VOCAB, w->vocab, 8);
-    tfm__dataset_store(head + TFM__DATASET_AT_TOKENIZER, w->tokenizer, 8);
-    tfm__dataset_store(head + TFM__DATASET_AT_COUNT, w->count, 8);
-    tfm__dataset_store(head + TFM__DATASET_AT_CHECKSUM, w->checksum, 8);
+    tfm__le_store(head + TFM__DATASET_AT_VERSION, TFM__DATASET_VERSION, 4);
+    tfm__le_store(head + TFM__DATASET_AT_WIDTH, w->width, 4);
+    tfm__le_store(head + TFM__DATASET_AT_VOCAB, w->vocab, 8);
+    tfm__le_store(head + TFM__DATASET_AT_TOKENIZER, w->tokenizer, 8);
+    tfm__le_store(head + TFM__DATASET_AT_COUNT, w->count, 8);
+    tfm__le_store(head + TFM__DATASET_AT_CHECKSUM, w->checksum, 8);
     if (lseek(w->save.fd, 0, SEEK_SET) != 0) {
         const int error = errno;
         tfm__save_abandon(&w->save);

@@ -252,6 +252,25 @@ static void ask_layer_norm_grad(struct tfm_graph *g, enum tfm_dtype dtype)
                            tfm_graph_state(g, "dbeta", dtype, 1, (int64_t[]){WIDTH}), 1e-5);
 }
 
+static void ask_sum_squares(struct tfm_graph *g, enum tfm_dtype dtype)
+{
+    tfm_op_sum_squares(g, tfm_graph_state(g, "x", dtype, 2, (int64_t[]){OUT, WIDTH}));
+}
+
+/* w and what belongs to it */
+static void ask_adamw(struct tfm_graph *g, enum tfm_dtype dtype)
+{
+    static const char *const names[] = {"g", "m", "v", "master"};
+    const int64_t shape[] = {OUT, WIDTH};
+    struct tfm_tensor *states[4];
+
+    for (int i = 0; i < 4; i++)
+        states[i] = tfm_graph_state(g, names[i], beside(dtype), 2, shape);
+    tfm_op_adamw(g, tfm_graph_train(g, weight(g, "w", dtype, 2, OUT, WIDTH, 0)), states[0],
+                 states[1], states[2], in(g, "hyper", beside(dtype), 2, TFM_ADAMW_HYPERS, 0, 0),
+                 dtype == beside(dtype) ? NULL : states[3]);
+}
+
 static void ask_relu_grad(struct tfm_graph *g, enum tfm_dtype dtype)
 {
     tfm_op_relu_grad(g, x_of(g, dtype), y_of(g, dtype));
@@ -290,14 +309,14 @@ static struct tfm_tensor *column(struct tfm_graph *g, const char *name, enum tfm
 static void ask_cross_entropy(struct tfm_graph *g, enum tfm_dtype dtype)
 {
     tfm_op_cross_entropy(g, x_of(g, beside(dtype)), weight(g, "weight", dtype, 2, OUT, WIDTH, 0),
-                         column(g, "targets", TFM_DTYPE_I32), NULL);
+                         column(g, "targets", TFM_DTYPE_I32), 0, NULL);
 }
 
 static void ask_cross_entropy_trainable(struct tfm_graph *g, enum tfm_dtype dtype)
 {
     tfm_op_cross_entropy(g, x_of(g, beside(dtype)),
                          tfm_graph_train(g, weight(g, "weight", dtype, 2, OUT, WIDTH, 0)),
-                         column(g, "targets", TFM_DTYPE_I32), NULL);
+                         column(g, "targets", TFM_DTYPE_I32), 0, NULL);
 }
 
 static void ask_cross_entropy_grad(struct tfm_graph *g, enum tfm_dtype dtype)
@@ -306,7 +325,7 @@ static void ask_cross_entropy_grad(struct tfm_graph *g, enum tfm_dtype dtype)
 
     tfm_op_cross_entropy_grad(
         g, x_of(g, x), tfm_graph_train(g, weight(g, "weight", dtype, 2, OUT, WIDTH, 0)),
-        column(g, "targets", TFM_DTYPE_I32), column(g, "lse", x), column(g, "dloss", x),
+        column(g, "targets", TFM_DTYPE_I32), column(g, "lse", x), column(g, "dloss", x), 0,
         tfm_graph_state(g, "dweight", x, 2, (int64_t[]){OUT, WIDTH}));
 }
 
@@ -380,6 +399,8 @@ static const struct {
     {TFM_OP_CROSS_ENTROPY, "", "weight", ask_cross_entropy},
     {TFM_OP_CROSS_ENTROPY, "trainable weight", "weight", ask_cross_entropy_trainable},
     {TFM_OP_CROSS_ENTROPY_GRAD, "trainable weight", "weight", ask_cross_entropy_grad},
+    {TFM_OP_SUM_SQUARES, "", "x", ask_sum_squares},
+    {TFM_OP_ADAMW, "", "w", ask_adamw},
 };
 
 /* An op without a row would be missing in the documentation. */

@@ -11,9 +11,9 @@ trap 'rm -rf "$work"' EXIT
 # What a room may include, beside the headers of the C library: extended regular expressions.
 core_api='tfm/(attrs\.def|backend\.h|device\.h|doctor\.h|dtype\.h|dtypes\.def|grad\.h|graph\.h|op\.h|ops\.def|plan\.h|status\.def|status\.h|tune\.h|uses\.def|weights\.h)'
 nn_api='tfm/(batch|cache|init|nn|positions)\.h|tfm/nn_kinds\.def'
-train_api='tfm/dataset\.h'
+train_api='tfm/(checkpoint|dataset|optimizer|schedule)\.h'
 plugin_api='tfm/(attrs\.def|backend\.h|doctor\.h|dtype\.h|dtypes\.def|op\.h|ops\.def|status\.def|status\.h|tune\.h)'
-checked='lib/core/(checked|map|save)\.h'
+checked='lib/core/(checked|little_endian|map|save)\.h'
 allowed() {
     case $1 in
         lib/include/tfm/bpe_train.h | lib/include/tfm/convert.h | lib/include/tfm/export.h | \
@@ -85,6 +85,7 @@ lib/ops/x.c <tfm/nn.h>
 lib/ops/x.c "lib/core/registry.h"
 lib/nn/x.c <tfm/model.h>
 lib/nn/x.c <tfm/dataset.h>
+lib/nn/x.c <tfm/checkpoint.h>
 lib/train/x.c <tfm/tokenizer.h>
 lib/train/x.c "lib/core/registry.h"
 lib/llm/x.c "lib/core/alloc.h"

@@ -242,7 +242,7 @@ START_TEST(targets)
     struct tfm_tensor *x = tfm_graph_input(graph, "x", TFM_DTYPE_F32, 2, x_shape);
     struct tfm_tensor *w = tfm_graph_parameter(graph, "w", TFM_DTYPE_F32, 2, shape);
     struct tfm_tensor *t = tfm_graph_input(graph, "targets", TFM_DTYPE_I32, 1, x_shape);
-    tfm_graph_output(graph, tfm_op_cross_entropy(graph, x, w, t, NULL), "loss");
+    tfm_graph_output(graph, tfm_op_cross_entropy(graph, x, w, t, 0, NULL), "loss");
     set("w", TFM_DTYPE_F32, 2, shape, numbers, 6 * sizeof *numbers);
     open_exec();
     bind("x", (void *)numbers, sizeof numbers);

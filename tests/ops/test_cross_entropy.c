@@ -8,42 +8,44 @@
 #include "tests/ops/trial.h"
 
 static struct tfm_tensor *x, *weight, *targets;
+static double softcap;
+
+static double naive_logit(const struct trial *trial, int64_t n, int64_t class)
+{
+    const int64_t width = weight->shape[1];
+    double logit = 0;
+
+    for (int64_t i = 0; i < width; i++)
+        logit += trial->values[x->id][n * width + i] * trial->values[weight->id][class * width + i];
+    return softcap > 0 ? softcap * tanh(logit / softcap) : logit;
+}
 
 /* A second form of the formula: all logits, in two passes. */
 static void naive(const struct trial *trial, const struct tfm_rows *rows, double *want)
 {
-    const int64_t classes = weight->shape[0], width = weight->shape[1];
+    const int64_t classes = weight->shape[0];
 
     for (int64_t n = 0; n < rows->n; n++) {
-        const double *row = trial->values[x->id] + n * width;
-        double most = -INFINITY, sum = 0, target;
-        for (int pass = 0; pass < 2; pass++) {
-            for (int64_t v = 0; v < classes; v++) {
-                double logit = 0;
-                for (int64_t i = 0; i < width; i++)
-                    logit += row[i] * trial->values[weight->id][v * width + i];
-                if (pass == 0)
-                    most = fmax(most, logit);
-                else
-                    sum += exp(logit - most);
-            }
-        }
+        double most = naive_logit(trial, n, 0), target;
+        for (int64_t v = 1; v < classes; v++)
+            most = fmax(most, naive_logit(trial, n, v));
+        double sum = exp(naive_logit(trial, n, 0) - most);
+        for (int64_t v = 1; v < classes; v++)
+            sum += exp(naive_logit(trial, n, v) - most);
         trial_get(trial, targets, (size_t)n, 1, &target);
-        want[n] = 0;
-        for (int64_t i = 0; i < width && target >= 0; i++)
-            want[n] -= row[i] * trial->values[weight->id][(int64_t)target * width + i];
         want[rows->n + n] = most + log(sum);
-        want[n] += target < 0 ? 0 : want[rows->n + n];
+        want[n] = target < 0 ? 0 : want[rows->n + n] - naive_logit(trial, n, (int64_t)target);
     }
 }
 
-static void build(struct trial *t, uint32_t rows, enum tfm_dtype dtype, int trained,
-                  int64_t classes, int64_t width)
+static void build_capped(struct trial *t, uint32_t rows, enum tfm_dtype dtype, int trained,
+                         int64_t classes, int64_t width, double cap)
 {
     const enum tfm_dtype real = dtype == TFM_DTYPE_F64 ? dtype : TFM_DTYPE_F32;
 
-    trial_begin(t, rows, "cross_entropy %s [%lld, %lld]", tfm_dtype_name(dtype), (long long)classes,
-                (long long)width);
+    softcap = cap;
+    trial_begin(t, rows, "cross_entropy %s [%lld, %lld] softcap %g", tfm_dtype_name(dtype),
+                (long long)classes, (long long)width, cap);
     t->may_refuse = tfm_dtype_info(dtype)->block > 1;
     x = trial_input(t, "x", real, 2, width, 0);
     weight = trained ? trial_trainable(t, "weight", dtype, 2, classes, width)
@@ -53,7 +55,13 @@ static void build(struct trial *t, uint32_t rows, enum tfm_dtype dtype, int trai
         const double target = n % 4 == 1 ? -1 : (double)((int64_t)n * 29 % classes);
         trial_set(t, targets, n, 1, &target);
     }
-    trial_output(t, tfm_op_cross_entropy(t->graph, x, weight, targets, NULL));
+    trial_output(t, tfm_op_cross_entropy(t->graph, x, weight, targets, cap, NULL));
+}
+
+static void build(struct trial *t, uint32_t rows, enum tfm_dtype dtype, int trained,
+                  int64_t classes, int64_t width)
+{
+    build_capped(t, rows, dtype, trained, classes, width, 0);
 }
 
 /* Fault: a class is dropped at a tail or a boundary between chunks, or counted twice. */
@@ -65,6 +73,25 @@ START_TEST(ragged)
     struct trial t;
 
     build(&t, 129, TFM_DTYPE_F32, 1, shapes[_i].classes, shapes[_i].width);
+    trial_check_rows(&t, naive);
+    trial_end(&t);
+}
+END_TEST
+
+/* Fault: a logit of one of the two vectors, of the tail, or of the target that is not capped. */
+START_TEST(capped)
+{
+    static const struct {
+        enum tfm_dtype dtype;
+        int64_t classes, width;
+        double cap;
+    } shapes[] = {{TFM_DTYPE_F32, 3, 33, 0.5},
+                  {TFM_DTYPE_F32, 31, 7, 2},
+                  {TFM_DTYPE_F32, 513, 31, 30},
+                  {TFM_DTYPE_F64, 33, 65, 0.1}};
+    struct trial t;
+
+    build_capped(&t, 33, shapes[_i].dtype, 1, shapes[_i].classes, shapes[_i].width, shapes[_i].cap);
     trial_check_rows(&t, naive);
     trial_end(&t);
 }
@@ -83,16 +110,18 @@ START_TEST(dtypes)
 }
 END_TEST
 
-/* Probabilities 1/8, 2/8, 5/8. Fault: the formula; a row without a target that has a loss. */
+/* Probabilities 1/8, 2/8, 5/8, with a soft cap of 2 in the second round: 2 tanh(atanh(ln 5 / 2)) = ln 5. Fault: the
+ * formula; a row without a target that has a loss. */
 START_TEST(worked_numbers)
 {
+    const double capped[] = {0, 2 * atanh(log(2) / 2), 2 * atanh(log(5) / 2)};
     const double logits[] = {0, log(2), log(5)}, ones[] = {1, 1, 1}, which[] = {1, -1, 2};
     const struct tfm_rows rows = trial_rows(3, 0);
     const double want[] = {log(4), 0, log(1.6)};
     struct trial t;
 
-    build(&t, 3, TFM_DTYPE_F32, 1, 3, 1);
-    trial_set(&t, weight, 0, 3, logits);
+    build_capped(&t, 3, TFM_DTYPE_F32, 1, 3, 1, _i ? 2 : 0);
+    trial_set(&t, weight, 0, 3, _i ? capped : logits);
     trial_set(&t, x, 0, 3, ones);
     trial_set(&t, targets, 0, 3, which);
     if (trial_open(&t, 0)) {
@@ -124,6 +153,26 @@ START_TEST(large_logits)
         trial_run(&t, &rows, TFM_STATUS_OK);
         trial_expect(&t, want, 1, 1e-6);
         trial_expect(&t, want, 2, 2e-3);
+    }
+    trial_end(&t);
+}
+END_TEST
+
+/* Fault: a cap that overflows far out instead of ending at +-30. */
+START_TEST(large_capped_logits)
+{
+    const double logits[] = {1e30, 1e4, -1e30}, ones[] = {1, 1}, which[] = {0, 2};
+    const struct tfm_rows rows = trial_rows(2, 0);
+    const double want[] = {log(2), 60 + log(2)};
+    struct trial t;
+
+    build_capped(&t, 2, TFM_DTYPE_F32, 1, 3, 1, 30);
+    trial_set(&t, weight, 0, 3, logits);
+    trial_set(&t, x, 0, 2, ones);
+    trial_set(&t, targets, 0, 2, which);
+    if (trial_open(&t, 0)) {
+        trial_run(&t, &rows, TFM_STATUS_OK);
+        trial_expect(&t, want, 2, 1e-5);
     }
     trial_end(&t);
 }
@@ -178,7 +227,7 @@ START_TEST(limits_of_two_readers)
     struct tfm_tensor *input = tfm_graph_input(graph, "x", TFM_DTYPE_F32, 2, x_shape);
     if (_i == 0)
         tfm_op_embedding(graph, table, ids);
-    ck_assert_ptr_nonnull(tfm_op_cross_entropy(graph, input, table, ids, NULL));
+    ck_assert_ptr_nonnull(tfm_op_cross_entropy(graph, input, table, ids, 0, NULL));
     ck_assert_int_eq(ids->may_be_none, _i);
     tfm_op_embedding(graph, table, ids);
     ck_assert(ids->limit == 9 && !ids->may_be_none);
@@ -189,8 +238,13 @@ END_TEST
 /* Fault: operands that do not fit become a node. */
 START_TEST(refusals)
 {
-    static const enum tfm_status status[] = {TFM_STATUS_SHAPE, TFM_STATUS_DTYPE, TFM_STATUS_DTYPE,
-                                             TFM_STATUS_SHAPE};
+    static const enum tfm_status status[] = {TFM_STATUS_SHAPE,
+                                             TFM_STATUS_DTYPE,
+                                             TFM_STATUS_DTYPE,
+                                             TFM_STATUS_SHAPE,
+                                             TFM_STATUS_INVALID_ARGUMENT,
+                                             TFM_STATUS_INVALID_ARGUMENT};
+    const double caps[] = {0, 0, 0, 0, -1, INFINITY};
     struct trial t;
 
     trial_begin(&t, 4, "cross_entropy refusal %d", _i);
@@ -198,8 +252,10 @@ START_TEST(refusals)
     weight = trial_parameter(&t, "weight", _i == 1 ? TFM_DTYPE_F64 : TFM_DTYPE_F32, 2, 7, 4);
     targets =
         trial_input(&t, "targets", _i == 2 ? TFM_DTYPE_F32 : TFM_DTYPE_I32, _i == 3 ? 2 : 1, 3, 0);
-    ck_assert_ptr_null(tfm_op_cross_entropy(t.graph, x, weight, targets, NULL));
-    trial_refused(&t, status[_i], "cross_entropy|x 'x' [N, |weight 'weight' [7, 4]|targets");
+    ck_assert_ptr_null(tfm_op_cross_entropy(t.graph, x, weight, targets, caps[_i], NULL));
+    trial_refused(&t, status[_i],
+                  _i < 4 ? "cross_entropy|x 'x' [N, |weight 'weight' [7, 4]|targets"
+                         : "cross_entropy|softcap");
 }
 END_TEST
 
@@ -217,7 +273,7 @@ START_TEST(lse_has_no_gradient)
     struct tfm_tensor *input = tfm_graph_input(graph, "x", TFM_DTYPE_F32, 2, shape);
     struct tfm_tensor *which = tfm_graph_input(graph, "targets", TFM_DTYPE_I32, 1, shape);
     struct tfm_tensor *classes = tfm_graph_parameter(graph, "w", TFM_DTYPE_F32, 2, shape + 2);
-    loss = tfm_op_cross_entropy(graph, input, tfm_graph_train(graph, classes), which, &lse);
+    loss = tfm_op_cross_entropy(graph, input, tfm_graph_train(graph, classes), which, 0, &lse);
     ck_assert(loss && lse && loss != lse);
     seed = tfm_graph_input(graph, "dlse", TFM_DTYPE_F32, 1, shape);
     ck_assert_int_eq(tfm_graph_backward(graph, 1, &lse, &seed, &err), TFM_STATUS_UNSUPPORTED);
@@ -233,11 +289,13 @@ void tfm__cases_cross_entropy(Suite *suite)
 
     tcase_add_loop_test(tcase, ragged, 0, 7);
     tcase_add_loop_test(tcase, dtypes, 0, 5);
-    tcase_add_test(tcase, worked_numbers);
+    tcase_add_loop_test(tcase, capped, 0, 4);
+    tcase_add_loop_test(tcase, worked_numbers, 0, 2);
     tcase_add_test(tcase, large_logits);
+    tcase_add_test(tcase, large_capped_logits);
     tcase_add_test(tcase, no_targets);
     tcase_add_loop_test(tcase, limits, 0, 3);
     tcase_add_loop_test(rule, limits_of_two_readers, 0, 2);
-    tcase_add_loop_test(rule, refusals, 0, 4);
+    tcase_add_loop_test(rule, refusals, 0, 6);
     tcase_add_test(rule, lse_has_no_gradient);
 }

@@ -7,6 +7,7 @@
 #include "tests/ops/trial.h"
 
 static struct tfm_tensor *x, *weight, *targets, *lse, *dloss, *dweight;
+static double softcap;
 
 static double value(const struct trial *t, const struct tfm_tensor *tensor, int64_t i)
 {
@@ -30,8 +31,10 @@ static void naive(const struct trial *trial, const struct tfm_rows *rows, double
             trial_get(trial, targets, (size_t)n, 1, &target);
             if (target < 0)
                 continue;
+            const double bent = softcap > 0 ? tanh(logit / softcap) : 0;
+            logit = softcap > 0 ? softcap * bent : logit;
             const double p = exp(logit - value(trial, lse, n)) - (target == (double)v);
-            const double g = value(trial, dloss, n) * p;
+            const double g = value(trial, dloss, n) * p * (1 - bent * bent);
             for (int64_t i = 0; i < width; i++) {
                 want[n * width + i] += g * value(trial, weight, v * width + i);
                 if (dweight)
@@ -41,13 +44,14 @@ static void naive(const struct trial *trial, const struct tfm_rows *rows, double
     }
 }
 
-static void build(struct trial *t, uint32_t rows, enum tfm_dtype dtype, int64_t classes,
-                  int64_t width, int with_dweight)
+static void build_capped(struct trial *t, uint32_t rows, enum tfm_dtype dtype, int64_t classes,
+                         int64_t width, int with_dweight, double cap)
 {
     const enum tfm_dtype real = dtype == TFM_DTYPE_F64 ? dtype : TFM_DTYPE_F32;
 
-    trial_begin(t, rows, "cross_entropy_grad %s [%lld, %lld]%s", tfm_dtype_name(dtype),
-                (long long)classes, (long long)width, with_dweight ? " dweight" : "");
+    softcap = cap;
+    trial_begin(t, rows, "cross_entropy_grad %s [%lld, %lld]%s softcap %g", tfm_dtype_name(dtype),
+                (long long)classes, (long long)width, with_dweight ? " dweight" : "", cap);
     t->may_refuse = tfm_dtype_info(dtype)->block > 1;
     x = trial_input(t, "x", real, 2, width, 0);
     weight = with_dweight ? trial_trainable(t, "weight", dtype, 2, classes, width)
@@ -62,7 +66,14 @@ static void build(struct trial *t, uint32_t rows, enum tfm_dtype dtype, int64_t 
         trial_set(t, targets, n, 1, &target);
         trial_set(t, lse, n, 1, &about);
     }
-    trial_output(t, tfm_op_cross_entropy_grad(t->graph, x, weight, targets, lse, dloss, dweight));
+    trial_output(t,
+                 tfm_op_cross_entropy_grad(t->graph, x, weight, targets, lse, dloss, cap, dweight));
+}
+
+static void build(struct trial *t, uint32_t rows, enum tfm_dtype dtype, int64_t classes,
+                  int64_t width, int with_dweight)
+{
+    build_capped(t, rows, dtype, classes, width, with_dweight, 0);
 }
 
 /* Fault: a class is dropped at a tail or a boundary between chunks; the state is overwritten. */
@@ -93,6 +104,25 @@ START_TEST(chunks)
 }
 END_TEST
 
+/* Fault: a slope of one of the two vectors, or of the tail, that the cap does not shrink. */
+START_TEST(capped)
+{
+    static const struct {
+        enum tfm_dtype dtype;
+        int64_t classes, width;
+        double cap;
+    } shapes[] = {{TFM_DTYPE_F32, 3, 33, 0.5},
+                  {TFM_DTYPE_F32, 31, 7, 2},
+                  {TFM_DTYPE_F32, 130, 31, 30},
+                  {TFM_DTYPE_F64, 33, 65, 1}};
+    struct trial t;
+
+    build_capped(&t, 33, shapes[_i].dtype, shapes[_i].classes, shapes[_i].width, 1, shapes[_i].cap);
+    trial_check_sums(&t, naive);
+    trial_end(&t);
+}
+END_TEST
+
 /* Fault: the gradient of a frozen weight is needed for dx; a dtype that is read as another. */
 START_TEST(frozen)
 {
@@ -106,18 +136,22 @@ START_TEST(frozen)
 }
 END_TEST
 
-/* Probabilities 1/8, 2/8, 5/8 and slope 2, then a row without a target. Fault: the formula; a row without a target
- * that has a gradient. */
+/* Probabilities 1/8, 2/8, 5/8 and slope 2, then a row without a target; in the second round with a soft cap of 2,
+ * which leaves 1 - (logit / 2)^2 of each slope. Fault: the formula; a row without a target that has a gradient. */
 START_TEST(worked_numbers)
 {
-    const double logits[] = {0, log(2), log(5)}, xs[] = {1, 3}, which[] = {1, -1};
+    const double two = log(2) / 2, five = log(5) / 2, xs[] = {1, 3}, which[] = {1, -1};
+    const double logits[][3] = {{0, log(2), log(5)}, {0, 2 * atanh(two), 2 * atanh(five)}};
     const double lses[] = {log(8), log(8)}, slopes[] = {2, 2}, zeros[3] = {0};
-    const double want[] = {-1.5 * log(2) + 1.25 * log(5), 0}, dw[] = {0.25, -1.5, 1.25};
+    const double dws[][3] = {{0.25, -1.5, 1.25},
+                             {0.25, -1.5 * (1 - two * two), 1.25 * (1 - five * five)}};
+    const double *dw = dws[_i];
+    const double want[] = {dw[1] * logits[_i][1] + dw[2] * logits[_i][2], 0};
     const struct tfm_rows rows = trial_rows(2, 0);
     struct trial t;
 
-    build(&t, 2, TFM_DTYPE_F32, 3, 1, 1);
-    trial_set(&t, weight, 0, 3, logits);
+    build_capped(&t, 2, TFM_DTYPE_F32, 3, 1, 1, _i ? 2 : 0);
+    trial_set(&t, weight, 0, 3, logits[_i]);
     trial_set(&t, x, 0, 2, xs);
     trial_set(&t, targets, 0, 2, which);
     trial_set(&t, lse, 0, 2, lses);
@@ -149,7 +183,8 @@ START_TEST(refusals)
     dloss = trial_input(&t, "dloss", TFM_DTYPE_F32, _i == 1 ? 2 : 1, 1, 0);
     dweight = _i == 2 ? trial_parameter(&t, "dweight", TFM_DTYPE_F32, 2, 7, 4)
                       : trial_sum(&t, "dweight", TFM_DTYPE_F32, 2, _i == 3 ? 4 : 7, 4);
-    ck_assert_ptr_null(tfm_op_cross_entropy_grad(t.graph, x, weight, targets, lse, dloss, dweight));
+    ck_assert_ptr_null(
+        tfm_op_cross_entropy_grad(t.graph, x, weight, targets, lse, dloss, 0, dweight));
     trial_refused(&t, _i == 0 ? TFM_STATUS_DTYPE : TFM_STATUS_SHAPE,
                   "cross_entropy_grad|lse 'lse'|dloss 'dloss'|dweight 'dweight'");
 }
@@ -162,6 +197,7 @@ void tfm__cases_cross_entropy_grad(Suite *suite)
     tcase_add_loop_test(tcase, ragged, 0, 5);
     tcase_add_test(tcase, chunks);
     tcase_add_loop_test(tcase, frozen, 0, 5);
-    tcase_add_test(tcase, worked_numbers);
+    tcase_add_loop_test(tcase, capped, 0, 4);
+    tcase_add_loop_test(tcase, worked_numbers, 0, 2);
     tcase_add_loop_test(trial_rule_tcase(suite, "cross_entropy_grad rule"), refusals, 0, 4);
 }

@@ -178,6 +178,12 @@ struct tfm_tensor *trial_state(struct trial *trial, const char *name, enum tfm_d
     return adopt(trial, tfm_graph_state(trial->graph, name, dtype, 4, shape), 0);
 }
 
+void trial_changes(struct trial *trial, struct tfm_tensor *variable)
+{
+    ck_assert_uint_lt(trial->n_sums, TRIAL_SUMS);
+    trial->sums[trial->n_sums++] = variable;
+}
+
 struct tfm_tensor *trial_sum(struct trial *trial, const char *name, enum tfm_dtype dtype, int rank,
                              int64_t d0, int64_t d1)
 {
@@ -185,8 +191,7 @@ struct tfm_tensor *trial_sum(struct trial *trial, const char *name, enum tfm_dty
     struct tfm_tensor *state =
         adopt(trial, tfm_graph_state(trial->graph, name, dtype, rank, shape), 1);
 
-    ck_assert_uint_lt(trial->n_sums, TRIAL_SUMS);
-    trial->sums[trial->n_sums++] = state;
+    trial_changes(trial, state);
     return state;
 }
 
@@ -352,12 +357,20 @@ size_t trial_results(const struct trial *trial, const struct tfm_rows *rows)
     return n;
 }
 
+static int is_narrow(const struct tfm_tensor *tensor)
+{
+    return tensor->dtype == TFM_DTYPE_F16 || tensor->dtype == TFM_DTYPE_BF16;
+}
+
 void trial_want(const struct trial *trial, const struct tfm_rows *rows, trial_oracle *oracle,
                 size_t n, double *want)
 {
-    const enum tfm_dtype dtype = trial->output ? trial->output->dtype : TFM_DTYPE_F32;
-    const int narrow = dtype == TFM_DTYPE_F16 || dtype == TFM_DTYPE_BF16;
+    int narrow = 0;
 
+    for (uint32_t i = 0; i < trial->n_outputs; i++)
+        narrow |= is_narrow(trial->outputs[i]);
+    for (uint32_t i = 0; i < trial->n_sums; i++)
+        narrow |= is_narrow(trial->sums[i]);
     ck_assert_uint_eq(n, trial_results(trial, rows));
     /* how a narrow output is rounded shows only beside the unrounded value */
     if (trial_is_reference() || (narrow && oracle)) {

@@ -11,7 +11,7 @@
 
 #include "lib/check/drive.h"
 
-enum { TRIAL_TENSORS = 16, TRIAL_SUMS = 4 };
+enum { TRIAL_TENSORS = 16, TRIAL_SUMS = 6 };
 
 struct trial {
     char what[120]; /* named in every failure: "linear q4_1 [33, 64]" */
@@ -73,6 +73,8 @@ struct tfm_tensor *trial_sum(struct trial *trial, const char *name, enum tfm_dty
 /* A trainable parameter. */
 struct tfm_tensor *trial_trainable(struct trial *trial, const char *name, enum tfm_dtype dtype,
                                    int rank, int64_t d0, int64_t d1);
+/* The op changes this trainable parameter: it is compared as one of the sums. */
+void trial_changes(struct trial *trial, struct tfm_tensor *variable);
 /* Ends the building: makes the outputs of the last node those of the graph. `tensor` is what the builder of
  * the op returned. */
 void trial_output(struct trial *trial, struct tfm_tensor *tensor);

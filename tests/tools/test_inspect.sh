@@ -82,6 +82,10 @@ config '"block": "pre_post", "qk_norm": true, "logit_softcap": 30, "head_dim": 1
 test $code -eq 0 && grep -q blk.0.attn_post_norm.weight "$out" && grep -q blk.0.attn.k_norm.weight "$out" &&
     ! grep -q output_softcap "$out" && grep -q blk.0.attn.q.bias "$out"
 verdict $? 'norms on both sides, norms of q and k, a bias; a soft cap owns nothing'
+printf '{"model_type": "tfm", "torch_dtype": "float16", "bos_token_id": null, "decoder": {%s, "norm": "layer"}}\n' "$base" >c.json
+call inspect --json --config c.json
+test $code -eq 0 && grep -q blk.0.attn_norm.bias "$out"
+verdict $? 'config.json of a folder of TFM'
 call inspect --config help
 test $code -eq 0 && grep -q '^rope_theta ' "$out" && grep -q '"gelu_tanh"' "$out"
 verdict $? '--config help lists the keys'
@@ -189,6 +193,10 @@ echo '{"vocab": 16,' >c.json
 call inspect --config c.json
 failed_with 1 'c.json: line'
 verdict $? 'no JSON: line and column'
+echo '{"model_type": "tfm"}' >c.json
+call inspect --config c.json
+failed_with 1 '"decoder" is missing'
+verdict $? 'a folder without its decoder'
 echo '[1]' >c.json
 call inspect --config c.json
 failed_with 1 'no JSON object'

@@ -131,6 +131,15 @@ test $code -eq 0 && test ! -s "$err" && test "$(lines "$out")" -eq 4 &&
     grep -q '^| toy.gguf | reference | .* | pp20 | [0-9.]* ± [0-9.]* | [0-9.]* | [0-9.]* .. [0-9.]* | 0.0% |' "$out" &&
     grep -q '^| toy.gguf | reference | .* | tg5 |' "$out"
 verdict $? 'bench: a table with a line a measurement'
+call bench -n 0 -r 1 -o json
+test $code -eq 0 && test "$(json 0.n_prompt)" -eq 256
+verdict $? 'bench: the default prompt is no longer than what the model was trained for'
+call bench -n 0 -r 1 -d 200 -o json
+test $code -eq 0 && test "$(json 0.n_prompt)" -eq 56
+verdict $? 'bench: nor than what -d leaves of it'
+call bench -p 257 -n 0 -r 1
+failed_with 1 257
+verdict $? 'bench: a length that was asked for is not changed'
 call bench -p 20 -n 5 -r 3 -o json
 test $code -eq 0 && test "$(json '#')" -eq 2 && test "$(json 0.n_prompt)" -eq 20 &&
     test "$(json 0.n_gen)" -eq 0 && test "$(json 1.n_prompt)" -eq 0 && test "$(json 1.n_gen)" -eq 5 &&

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # tfm perplexity on a toy model, held to the logits that tfm logits prints. Catches a window that is off by one,
-# logits of the wrong token, a cache that is not emptied between windows, differences that are not paired, and
-# settings that change nothing.
+# logits of the wrong token, a cache that is not emptied between windows, tokens scored twice or not at all with --all,
+# bytes of other tokens than the scored ones, differences that are not paired, and settings that change nothing.
 . "${TFM_TEST_SRCDIR:-.}/tests/tools/common.sh"
 toy toy.gguf
 TFM_BACKEND=reference TFM_MODEL=$work/here/toy.gguf
@@ -56,6 +56,47 @@ call perplexity --ids ids -c 7 --kv f32 --json --chunks 1
 test "$(json scored)" -eq 3 && near "$want" "$(json settings.0.mean)" 2e-5
 verdict $? 'a window of odd length'
 
+# ---- every token --------------------------------------------------------------------------------------
+# Windows of 8 in 17 tokens begin at 0, 4, 8 and 9, and score 1-7, 8-11, 12-15 and 16.
+every() { # WINDOW-BEGIN FIRST LAST: scores of these tokens of $ids, each after those from WINDOW-BEGIN on
+    for at in $(seq "$2" "$3"); do
+        score "$(echo "$ids" | cut -d ' ' -f "$(($1 + 1))-$at" | tr ' ' ',')" "$(echo "$ids" | cut -d ' ' -f $((at + 1)))"
+    done
+}
+{ every 0 1 7 && every 4 8 11 && every 8 12 15 && every 9 16 16; } >"$work/scores"
+sum=$(awk '{ s += $1 } END { printf "%.6f", s }' "$work/scores")
+want=$(echo "$sum" | awk '{ printf "%.6f", $1 / 16 }')
+call perplexity --ids ids -c 8 --kv f32 --json --all
+test $code -eq 0 && test "$(json windows)" -eq 4 && test "$(json scored)" -eq 16 && near "$want" "$(json settings.0.mean)" 2e-5
+verdict $? '--all: every token but the first, once, after at least half a window'
+# Without the first: hello (284) twice, a control token (290), which has no text, and 13 tokens of a byte.
+bytes=23
+test "$(json bytes)" -eq "$bytes" &&
+    near "$(echo "$sum $bytes" | awk '{ printf "%.6f", $1 / log(2) / $2 }')" "$(json settings.0.bits_a_byte)" 5e-5
+verdict $? 'bits a byte: over the bytes of the scored tokens'
+for rows in 1 3 5; do
+    call perplexity --ids ids -c 8 --kv f32 --json --all -b $rows
+    test $code -eq 0 && near "$want" "$(json settings.0.mean)" 1e-5
+    verdict $? "--all in runs of $rows rows"
+done
+call perplexity --ids ids -c 8 --kv f32 --json --all --chunks 2
+want=$(awk 'NR <= 11 { s += $1 } END { printf "%.6f", s / 11 }' "$work/scores")
+test "$(json windows)" -eq 2 && test "$(json scored)" -eq 11 && near "$want" "$(json settings.0.mean)" 2e-5
+verdict $? '--all --chunks'
+for window in 4 5 7 9 16 17 18 4000; do
+    call perplexity --ids ids -c $window --json --all
+    test $code -eq 0 && test "$(json scored)" -eq 16 && test "$(json bytes)" -eq "$bytes"
+    verdict $? "--all in windows of $window: 16 tokens"
+done
+call perplexity --ids ids -c 4000 --kv f32 --json --all
+want=$(every 0 1 16 | awk '{ s += $1 } END { printf "%.6f", s / NR }')
+near "$want" "$(json settings.0.mean)" 2e-5
+verdict $? '--all of a text shorter than a window: one window'
+echo 97 >one
+call perplexity --ids one --all
+failed_with 1 '1 tokens'
+verdict $? '--all of one token: nothing to score'
+
 # ---- a text, and the printed form ------------------------------------------------------------------
 printf 'hello 12 a text that is long enough for some windows, and <|im_end|> is text in it' >text
 "$tfm" tokenize -f text --no-special >"$work/tokens"
@@ -63,14 +104,18 @@ call perplexity -f text -c 6 --json
 mean=$(json settings.0.mean) tokens=$(json tokens)
 test "$tokens" -eq "$(wc -w <"$work/tokens")"
 verdict $? 'a text is tokenized whole, and control tokens written out in it are text'
+call perplexity -f text -c 6 --json --all
+test $code -eq 0 && test "$(json tokens)" -eq "$tokens" && test "$(json scored)" -eq "$tokens" &&
+    test "$(json bytes)" -eq "$(wc -c <text)"
+verdict $? '--all of a text: its first token is scored, too, and every byte counts'
 call perplexity --ids "$work/tokens" -c 6 --json
 test "$(json settings.0.mean)" = "$mean"
 verdict $? '--ids gives what the text gives'
 tr ' ' ',' <"$work/tokens" >"$work/commas"
 call perplexity --ids "$work/commas" -c 6
 test $code -eq 0 && test ! -s "$err" && test "$(lines "$out")" -eq 2 &&
-    grep -q "^$tokens tokens, $((tokens / 6)) windows of 6, $((tokens / 6 * 2)) tokens scored\$" "$out" &&
-    grep -q '^mean [0-9.]* ± [0-9.]*, perplexity [0-9.]* ± [0-9.]* (reference: .*)$' "$out"
+    grep -q "^$tokens tokens, $((tokens / 6)) windows of 6, $((tokens / 6 * 2)) tokens scored ([0-9]* bytes)\$" "$out" &&
+    grep -q '^mean [0-9.]* ± [0-9.]*, perplexity [0-9.]* ± [0-9.]*, [0-9.]* bits a byte (reference: .*)$' "$out"
 verdict $? 'two lines'
 
 # ---- the paired difference -------------------------------------------------------------------------
@@ -96,6 +141,15 @@ for setting in kv kv=f64 nothing=1 =f32 TFM; do
     failed_with 2 "$setting" || { test $setting = kv=f64 && failed_with 2 f64; } || { test $setting = nothing=1 && failed_with 2 "'nothing'"; }
     verdict $? "--against $setting is refused"
 done
+
+# ---- windows and what the model was trained for (256) ------------------------------------------------
+seq 1 280 >many
+call perplexity --ids many --json
+test $code -eq 0 && test "$(json window)" -eq 256
+verdict $? 'the default window is no longer than what the model was trained for'
+call perplexity --ids many -c 270
+failed_with 1 256
+verdict $? 'a window that was asked for is not changed'
 
 # ---- bad input -------------------------------------------------------------------------------------
 call perplexity -f text -c 500

@@ -185,7 +185,14 @@ static struct tfm_tensor *case_cross_entropy(struct net *net)
 {
     struct tfm_tensor *x = difference_input(net, "x", 5, 0),
                       *w = difference_parameter(net, "w", 7, 5);
-    return tfm_op_cross_entropy(net->graph, x, w, difference_ids(net, "targets"), NULL);
+    return tfm_op_cross_entropy(net->graph, x, w, difference_ids(net, "targets"), 0, NULL);
+}
+
+static struct tfm_tensor *case_capped_classes(struct net *net)
+{
+    struct tfm_tensor *x = difference_input(net, "x", 5, 0),
+                      *w = difference_parameter(net, "w", 7, 5);
+    return tfm_op_cross_entropy(net->graph, x, w, difference_ids(net, "targets"), 0.8, NULL);
 }
 
 /* The targets lie in one half of the classes, of which there are more than a tile has. */
@@ -193,7 +200,7 @@ static struct tfm_tensor *case_many_classes(struct net *net)
 {
     struct tfm_tensor *x = difference_input(net, "x", 2, 0),
                       *w = difference_parameter(net, "w", 41, 2);
-    return tfm_op_cross_entropy(net->graph, x, w, difference_ids(net, "targets"), NULL);
+    return tfm_op_cross_entropy(net->graph, x, w, difference_ids(net, "targets"), 0, NULL);
 }
 
 static const struct {
@@ -227,6 +234,7 @@ static const struct {
     {TFM_OP_SCALE, "scale", case_scale},
     {TFM_OP_SCALE, "softcap", case_softcap},
     {TFM_OP_CROSS_ENTROPY, "cross_entropy", case_cross_entropy},
+    {TFM_OP_CROSS_ENTROPY, "cross_entropy with a soft cap", case_capped_classes},
     {TFM_OP_CROSS_ENTROPY, "cross_entropy of many classes", case_many_classes},
 };
 enum { CASES = sizeof cases / sizeof *cases };

@@ -47,6 +47,8 @@ TFM_API void tfm_dataset_close(struct tfm_dataset *dataset); /* NULL is fine */
 
 TFM_API size_t tfm_dataset_count(const struct tfm_dataset *dataset); /* ids */
 TFM_API uint64_t tfm_dataset_vocab(const struct tfm_dataset *dataset);
+/* FNV-1a of the bytes of the ids: it tells files apart whose texts differ. */
+TFM_API uint64_t tfm_dataset_checksum(const struct tfm_dataset *dataset);
 TFM_API uint64_t tfm_dataset_tokenizer(const struct tfm_dataset *dataset); /* checksum */
 /* INVALID_ARGUMENT unless vocabulary and tokenizer are these; the text says both and what to do. */
 TFM_API enum tfm_status tfm_dataset_expect(const struct tfm_dataset *dataset, uint64_t vocab,

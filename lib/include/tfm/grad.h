@@ -18,6 +18,12 @@ extern "C" {
  * activations are otherwise made only where a trainable parameter lies behind them. Returns the tensor. */
 TFM_API struct tfm_tensor *tfm_graph_watch(struct tfm_graph *graph, struct tfm_tensor *tensor);
 
+/* Does not keep an intermediate for backward: what tfm_graph_backward appends computes it once more where a
+ * gradient needs it, from what its op was given; if that is recomputed too, from the beginning of the chain. Before
+ * tfm_graph_backward. Bits and order of sums stay as they are. INVALID_ARGUMENT: it is no result of an op, or of one
+ * with states. Returns the tensor. */
+TFM_API struct tfm_tensor *tfm_graph_recompute(struct tfm_graph *graph, struct tfm_tensor *tensor);
+
 /* Appends what computes, from the gradient of each of n outputs, those of all trainable parameters and watched
  * tensors that they depend on. gradients[i] is like outputs[i] in shape and dtype, often an input.
  * The order of the nodes, and so of every sum, depends on the graph alone. Nodes keep the scope of
@@ -57,13 +63,13 @@ TFM_API struct tfm_tensor *tfm_op_attention_grad(struct tfm_graph *graph, struct
                                                  const struct tfm_attention *config,
                                                  struct tfm_tensor *drel_bias,
                                                  struct tfm_tensor **dk, struct tfm_tensor **dv);
-/* dx = dloss (P - onehot(targets)) W with P = exp(x W^T - lse), dW += its other half: x [N, D], weight [V, D],
+/* dx = dloss (P - onehot(targets)) W with P = exp(logits - lse), dW += its other half: x [N, D], weight [V, D],
  * targets [N], lse [N] as cross_entropy gives it, dloss [N], state dweight [V, D] or NULL -> [N, D]. A row
- * without target has no part in either. */
+ * without target has no part in either. softcap as in tfm_op_cross_entropy. */
 TFM_API struct tfm_tensor *
 tfm_op_cross_entropy_grad(struct tfm_graph *graph, struct tfm_tensor *x, struct tfm_tensor *weight,
                           struct tfm_tensor *targets, struct tfm_tensor *lse,
-                          struct tfm_tensor *dloss, struct tfm_tensor *dweight);
+                          struct tfm_tensor *dloss, double softcap, struct tfm_tensor *dweight);
 
 /* dtable[ids[n]] += dy[n]: ids [N, ...] I32, dy [N, ..., D], state dtable [V, D]. positions 1: as in
  * tfm_op_position_embedding */
@@ -101,6 +107,21 @@ TFM_API struct tfm_tensor *tfm_op_sigmoid_grad(struct tfm_graph *graph, struct t
                                                struct tfm_tensor *dy);
 TFM_API struct tfm_tensor *tfm_op_scale_grad(struct tfm_graph *graph, struct tfm_tensor *x,
                                              struct tfm_tensor *dy, double factor, double softcap);
+
+/* ---- what an optimizer is made of ---- */
+
+/* The sum of the squares of a state x [...] F32 or F64 -> [1] as x. Read it after a run of one row; a run without
+ * rows computes nothing. */
+TFM_API struct tfm_tensor *tfm_op_sum_squares(struct tfm_graph *graph, struct tfm_tensor *x);
+
+/* One update of a parameter (Loshchilov and Hutter, arXiv:1711.05101), in one pass that also zeroes the gradient: w
+ * [...] trainable, states g, m, v like w, F32 (F64 if w is F64), hyper [N, 8] F32 (F64 if w is), a row as
+ * enum tfm_adamw_hyper of tfm/op.h says; the first counts. A w that is F16 or BF16 has its exact values in the state master [...] F32, which is NULL otherwise.
+ * A run without rows changes nothing. Returns w. tfm/optimizer.h makes whole updates of it. */
+TFM_API struct tfm_tensor *tfm_op_adamw(struct tfm_graph *graph, struct tfm_tensor *w,
+                                        struct tfm_tensor *g, struct tfm_tensor *m,
+                                        struct tfm_tensor *v, struct tfm_tensor *hyper,
+                                        struct tfm_tensor *master);
 
 #ifdef __cplusplus
 }

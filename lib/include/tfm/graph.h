@@ -197,10 +197,11 @@ TFM_API struct tfm_tensor *tfm_op_softcap(struct tfm_graph *graph, struct tfm_te
                                           double softcap);
 /* The loss of a classifier with the classes weight [V, D], without its logits in memory: x [N, D], targets [N]
  * of which -1 = none -> loss [N], 0 without a target; lse [N], log of the sum of exp(logit), is set unless NULL.
+ * softcap > 0 (finite): logit = softcap tanh(x . class / softcap) (arXiv:2408.00118); 0 = x . class.
  * The mean is the caller's: the gradient that he seeds loss with is 1 / (rows with a target). */
 TFM_API struct tfm_tensor *tfm_op_cross_entropy(struct tfm_graph *graph, struct tfm_tensor *x,
                                                 struct tfm_tensor *weight,
-                                                struct tfm_tensor *targets,
+                                                struct tfm_tensor *targets, double softcap,
                                                 struct tfm_tensor **lse);
 
 #ifdef __cplusplus

@@ -5,6 +5,7 @@
 
 #include <tfm/bpe_train.h>
 #include <tfm/convert.h>
+#include <tfm/export.h>
 #include <tfm/gguf.h>
 #include <tfm/gguf_write.h>
 #include <tfm/model.h>

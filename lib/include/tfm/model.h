@@ -34,8 +34,15 @@ TFM_API void tfm_model_close(struct tfm_model *model); /* NULL is fine; sessions
 
 TFM_API const struct tfm_model_config *tfm_model_config(const struct tfm_model *model);
 /* The decoder that sessions of the model build: every size, and how the file stores each weight; its
- * layers belong to the model. slots, cells and cache are left to the caller (zero = no cache). */
+ * layers and factors of rotation belong to the model. slots, cells and cache are left to the caller (zero = no cache). */
 TFM_API void tfm_model_decoder(const struct tfm_model *model, struct tfm_nn_decoder *decoder);
+/* The model as a place to train on from: the same decoder with all weights F32 and `each` for all layers, and every
+ * parameter of it in `weights` under its name, as F32 values of what the file holds (blocks and halves are
+ * dequantized), copied. Factors of rotation belong to the model. UNSUPPORTED: layers differ in their biases;
+ * INVALID_ARGUMENT: `weights` has one of the names; BUSY; NOMEM. *decoder is untouched on failure. */
+TFM_API enum tfm_status tfm_model_weights_f32(const struct tfm_model *model,
+                                              struct tfm_nn_decoder *decoder,
+                                              struct tfm_weights *weights, struct tfm_error *err);
 TFM_API const struct tfm_tokenizer *tfm_model_tokenizer(const struct tfm_model *model);
 TFM_API const char *tfm_model_path(const struct tfm_model *model);
 TFM_API size_t tfm_model_bytes(const struct tfm_model *model); /* of the file */

@@ -193,6 +193,10 @@ struct tfm_nn_decoder {
 };
 TFM_API struct tfm_tensor *tfm_nn_decoder(struct tfm_graph *graph,
                                           const struct tfm_nn_decoder *config);
+/* The same parameters under the loss of every row instead of its logits, which never exist all at once:
+ * inputs "ids", "pos" and "targets" [N] I32 (-1 = none) -> output "loss" [N], -ln p(target), 0 without one. */
+TFM_API struct tfm_tensor *tfm_nn_decoder_loss(struct tfm_graph *graph,
+                                               const struct tfm_nn_decoder *config);
 
 #ifdef __cplusplus
 }

@@ -38,8 +38,12 @@
  *   attention_grad  q, k, v as gqa_attention, dy [N, H, d], lse [N, H], dq as q, dk, dv as k, delta [N, H];
  *                  rel_bias, rel_bucket?, drel_bias [buckets, H]? state  adds to drel_bias
  *   cross_entropy  x [N, D] F32, weight [V, D] W, targets [N] I32      loss [N], lse [N] as x (F64: all F64)
+ *                  each logit through softcap
  *   cross_entropy_grad  x, weight, targets, lse [N], dloss [N],        [N, D] as x; adds to dweight
  *                  dweight [V, D]? state as x
+ *   sum_squares    x [...] F32 state (F64: F64)                        [1] as x
+ *   adamw          w [...] trainable, g, m, v like w F32 states,       none: changes w, g, m, v, master
+ *                  hyper [N, 8] F32, master like w? F32 state (F64: all F64, no master)
  */
 #ifndef TFM_OP_H
 #define TFM_OP_H
@@ -72,6 +76,19 @@ enum tfm_op_rows { TFM_OP_ROWS_ROWWISE, TFM_OP_ROWS_MIXES, TFM_OP_ROWS_DROPS };
 enum tfm_rope_style { TFM_ROPE_ADJACENT = 0, TFM_ROPE_HALVES = 1 };
 /* x [N, H, d] with a position a row; with T positions a row, x [N, H, T, d] or x [N, T, H, d]. */
 enum tfm_rope_layout { TFM_ROPE_ROWS = 0, TFM_ROPE_HEADS_FIRST = 1, TFM_ROPE_TOKENS_FIRST = 2 };
+
+/* What a row of the input hyper of adamw holds, in this order. */
+enum tfm_adamw_hyper {
+    TFM_ADAMW_RATE,
+    TFM_ADAMW_BETA1,
+    TFM_ADAMW_BETA2,
+    TFM_ADAMW_EPS,    /* added to the root */
+    TFM_ADAMW_DECAY,  /* the share of w that is taken away: rate times the weight decay */
+    TFM_ADAMW_FACTOR, /* on the gradient before it is used: 1 / tokens, times that of clipping */
+    TFM_ADAMW_CORRECTION1, /* 1 / (1 - beta1^t) in step t = 1, 2, ... */
+    TFM_ADAMW_CORRECTION2, /* 1 / (1 - beta2^t) */
+    TFM_ADAMW_HYPERS
+};
 
 struct tfm_attrs {
 #define TFM_ATTR(ctype, name, neutral, minor, meaning) ctype name;

@@ -5,6 +5,7 @@
 #define TFM_TFM_H
 
 #include <tfm/backend.h>
+#include <tfm/checkpoint.h>
 #include <tfm/dataset.h>
 #include <tfm/device.h>
 #include <tfm/dtype.h>
@@ -12,7 +13,9 @@
 #include <tfm/graph.h>
 #include <tfm/nn.h>
 #include <tfm/op.h>
+#include <tfm/optimizer.h>
 #include <tfm/plan.h>
+#include <tfm/schedule.h>
 #include <tfm/status.h>
 #include <tfm/weights.h>
 

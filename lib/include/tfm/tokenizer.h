@@ -21,6 +21,8 @@ TFM_API enum tfm_status tfm_tokenizer_create(const struct tfm_gguf *gguf,
 /* From a file: a model, or a tokenizer alone. IO, and as above. */
 TFM_API enum tfm_status tfm_tokenizer_open(const char *path, struct tfm_tokenizer **tokenizer,
                                            struct tfm_error *err);
+/* Writes the tokenizer of a file or folder, as tfm_tokenizer_open takes it, into a GGUF file that has nothing else. */
+TFM_API enum tfm_status tfm_tokenizer_copy(const char *from, const char *to, struct tfm_error *err);
 TFM_API void tfm_tokenizer_destroy(struct tfm_tokenizer *tokenizer); /* NULL is fine */
 
 TFM_API size_t tfm_tokenizer_vocab(const struct tfm_tokenizer *tokenizer);

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT
+ * Makes token files of texts, with a tokenizer that is there or is trained first. */
+#include "lib/tools/train_data.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <tfm/bpe_train.h>
+
+#include "lib/tools/corpus.h"
+#include "lib/tools/file.h"
+#include "lib/tools/interrupt.h"
+#include "lib/tools/message.h"
+#include "lib/tools/progress.h"
+
+char *tfm__train_path(const struct tfm__options *options, const char *name)
+{
+    char *path = NULL;
+
+    if (asprintf(&path, "%s/%s", options->train_out, name) < 0) {
+        tfm__failed("%s: out of memory", name);
+        return NULL;
+    }
+    return path;
+}
+
+static int is_token_file(const char *path)
+{
+    const size_t n = strlen(path), ending = strlen(".tokens");
+    return n > ending && strcmp(path + n - ending, ".tokens") == 0;
+}
+
+/* ---- the texts, one after the other ---- */
+
+typedef enum tfm_status add_text(void *context, const char *text, size_t size,
+                                 struct tfm_error *err);
+
+static int each_text(const char *path, const char *label, add_text *add, void *context,
+                     size_t *bytes)
+{
+    struct tfm__corpus corpus = {0};
+    struct tfm__progress progress;
+    struct tfm_error err;
+    int code = tfm__corpus_open(path, &corpus);
+
+    tfm__progress_init(&progress);
+    tfm__progress_begin(&progress, label);
+    for (size_t i = 0; i < corpus.n && code == TFM__EXIT_OK; i++) {
+        char *text = NULL;
+        size_t size = 0;
+        tfm__progress_show(&progress, i, corpus.n);
+        if (tfm__file_read(corpus.files[i], &text, &size))
+            code = TFM__EXIT_FAILED;
+        else if (add(context, text, size, &err) != TFM_STATUS_OK)
+            code = tfm__failed("%s: %s", corpus.files[i], err.text);
+        *bytes += size;
+        free(text);
+    }
+    tfm__progress_clear(&progress);
+    tfm__corpus_deinit(&corpus);
+    return code;
+}
+
+/* ---- tokenizer ---- */
+
+static enum tfm_status save(const char *path, const struct tfm_bpe_trainer *trainer,
+                            struct tfm_error *err)
+{
+    struct tfm_gguf_writer *writer = NULL;
+    struct tfm__signals held;
+    enum tfm_status status = tfm_gguf_writer_create(&writer, err);
+
+    if (status == TFM_STATUS_OK)
+        status = tfm_bpe_trainer_put(trainer, writer, err);
+    tfm__signals_hold(&held);
+    if (status == TFM_STATUS_OK)
+        status = tfm_gguf_writer_save(writer, path, err);
+    tfm__signals_release(&held);
+    tfm_gguf_writer_destroy(writer);
+    return status;
+}
+
+static enum tfm_status count_words(void *context, const char *text, size_t size,
+                                   struct tfm_error *err)
+{
+    return tfm_bpe_trainer_add(context, text, size, err);
+}
+
+static int train_tokenizer(const struct tfm__options *options, int64_t vocab, const char *path)
+{
+    struct tfm__progress progress;
+    struct tfm_bpe_trainer *trainer = NULL;
+    struct tfm_error err;
+    size_t bytes = 0;
+    const struct tfm_bpe_options wanted = {.vocab = (size_t)vocab,
+                                           .bos = "<|bos|>",
+                                           .eos = "<|eos|>",
+                                           .progress = tfm__progress_show,
+                                           .progress_context = &progress};
+
+    if (vocab == 0 || is_token_file(options->data))
+        return tfm__failed("%s is missing: name the tokenizer with --tokenizer FILE.gguf%s", path,
+                           vocab == 0 ? ", or give \"vocab\" in the configuration" : "");
+    if (tfm_bpe_trainer_create(&wanted, &trainer, &err) != TFM_STATUS_OK)
+        return tfm__failed("%s", err.text);
+    int code = each_text(options->data, "counting words", count_words, trainer, &bytes);
+    tfm__progress_init(&progress);
+    tfm__progress_begin(&progress, "merging pairs");
+    if (code == TFM__EXIT_OK && (tfm_bpe_trainer_run(trainer, &err) != TFM_STATUS_OK ||
+                                 save(path, trainer, &err) != TFM_STATUS_OK)) {
+        tfm__progress_clear(&progress);
+        code = tfm__failed("%s: %s", options->data, err.text);
+    }
+    tfm__progress_clear(&progress);
+    tfm_bpe_trainer_destroy(trainer);
+    return code;
+}
+
+static int copy_tokenizer(const char *from, const char *to)
+{
+    struct tfm__signals held;
+    struct tfm_error err;
+
+    tfm__signals_hold(&held);
+    const enum tfm_status status = tfm_tokenizer_copy(from, to, &err);
+    tfm__signals_release(&held);
+    return status == TFM_STATUS_OK ? TFM__EXIT_OK : tfm__failed("%s", err.text);
+}
+
+/* The one that is there belongs to the token files and checkpoints that are there: another is an error. */
+static int same_tokenizer(const struct tfm__train_data *data, const char *other)
+{
+    struct tfm_tokenizer *tokenizer = NULL;
+    struct tfm_error err;
+
+    if (tfm_tokenizer_open(other, &tokenizer, &err) != TFM_STATUS_OK)
+        return tfm__failed("%s", err.text);
+    const int same = tfm_tokenizer_checksum(tokenizer) == tfm_tokenizer_checksum(data->tokenizer);
+    tfm_tokenizer_destroy(tokenizer);
+    return same ? TFM__EXIT_OK
+                : tfm__failed("%s: this folder was begun with another tokenizer than %s: name "
+                              "another folder with --out",
+                              data->tokenizer_path, other);
+}
+
+static int open_tokenizer(const struct tfm__options *options, const struct tfm_model *initial,
+                          int64_t vocab, struct tfm__train_data *data)
+{
+    const char *named = options->tokenizer ? options->tokenizer
+                        : initial          ? tfm_model_path(initial)
+                                           : NULL;
+    struct tfm_error err;
+    const int there = access(data->tokenizer_path, F_OK) == 0;
+    int code = TFM__EXIT_OK;
+
+    if (!there)
+        code = named ? copy_tokenizer(named, data->tokenizer_path)
+                     : train_tokenizer(options, vocab, data->tokenizer_path);
+    if (code == TFM__EXIT_OK &&
+        tfm_tokenizer_open(data->tokenizer_path, &data->tokenizer, &err) != TFM_STATUS_OK)
+        code = tfm__failed("%s", err.text);
+    if (code == TFM__EXIT_OK && there && named)
+        code = same_tokenizer(data, named);
+    if (code == TFM__EXIT_OK && vocab && tfm_tokenizer_vocab(data->tokenizer) != (size_t)vocab)
+        code = tfm__failed("%s has %zu tokens, the configuration says %lld: leave \"vocab\" out or "
+                           "take another tokenizer",
+                           data->tokenizer_path, tfm_tokenizer_vocab(data->tokenizer),
+                           (long long)vocab);
+    return code;
+}
+
+/* ---- token files ---- */
+
+struct encoding {
+    const struct tfm_tokenizer *tokenizer;
+    struct tfm_dataset_writer *writer;
+};
+
+static enum tfm_status encode(void *context, const char *text, size_t size, struct tfm_error *err)
+{
+    const struct encoding *e = context;
+    return tfm_tokenizer_add_text(e->tokenizer, e->writer, text, size, err);
+}
+
+static int write_tokens(const char *from, const char *to, struct tfm__train_data *data)
+{
+    struct encoding encoding = {data->tokenizer, NULL};
+    struct tfm__signals held;
+    struct tfm_error err;
+    int code = TFM__EXIT_OK;
+
+    /* no temporary file stays behind when the user ends the program just now */
+    tfm__signals_hold(&held);
+    if (tfm_dataset_writer_create(to, tfm_tokenizer_vocab(data->tokenizer),
+                                  tfm_tokenizer_checksum(data->tokenizer), &encoding.writer,
+                                  &err) != TFM_STATUS_OK)
+        code = tfm__failed("%s", err.text);
+    if (code == TFM__EXIT_OK)
+        code = each_text(from, "encoding", encode, &encoding, &data->bytes);
+    if (code == TFM__EXIT_OK && tfm_dataset_writer_finish(encoding.writer, &err) != TFM_STATUS_OK)
+        code = tfm__failed("%s", err.text);
+    tfm_dataset_writer_destroy(encoding.writer);
+    tfm__signals_release(&held);
+    return code;
+}
+
+static int open_tokens(const struct tfm__options *options, const char *from, const char *name,
+                       struct tfm__train_data *data, struct tfm_dataset **dataset)
+{
+    char *path = is_token_file(from) ? strdup(from) : tfm__train_path(options, name);
+    struct tfm_error err;
+    int code = path ? TFM__EXIT_OK : TFM__EXIT_FAILED;
+
+    if (code == TFM__EXIT_OK && !is_token_file(from))
+        code = write_tokens(from, path, data);
+    if (code == TFM__EXIT_OK && tfm_dataset_open(path, dataset, &err) != TFM_STATUS_OK)
+        code = tfm__failed("%s", err.text);
+    if (code == TFM__EXIT_OK &&
+        tfm_dataset_expect(*dataset, tfm_tokenizer_vocab(data->tokenizer),
+                           tfm_tokenizer_checksum(data->tokenizer), &err) != TFM_STATUS_OK)
+        code = tfm__failed("%s", err.text);
+    free(path);
+    return code;
+}
+
+int tfm__train_data_open(const struct tfm__options *options, const struct tfm_model *initial,
+                         int64_t vocab, struct tfm__train_data *data)
+{
+    int code;
+
+    *data = (struct tfm__train_data){.tokenizer_path = tfm__train_path(options, "tokenizer.gguf")};
+    if (!data->tokenizer_path)
+        return TFM__EXIT_FAILED;
+    code = open_tokenizer(options, initial, vocab, data);
+    if (code == TFM__EXIT_OK)
+        code = open_tokens(options, options->data, "data.tokens", data, &data->train);
+    if (code == TFM__EXIT_OK && options->validation)
+        code =
+            open_tokens(options, options->validation, "validation.tokens", data, &data->validation);
+    return code;
+}
+
+void tfm__train_data_deinit(struct tfm__train_data *data)
+{
+    tfm_dataset_close(data->train);
+    tfm_dataset_close(data->validation);
+    tfm_tokenizer_destroy(data->tokenizer);
+    free(data->tokenizer_path);
+}

@@ -1,0 +1,555 @@
+/* SPDX-License-Identifier: MIT
+ * Checkpoints: what is written is read, the same sections give the same bytes, nothing that is damaged is believed, and of
+ * two files in a folder the newest whole one is taken, with a word. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <check.h>
+
+#include <tfm/checkpoint.h>
+
+#include "lib/core/little_endian.h"
+#include "lib/train/checkpoint_file.h"
+#include "lib/train/xxh64.h"
+
+static char work[] = "checkpoint-XXXXXX";
+static struct tfm_checkpoint *checkpoint;
+static struct tfm_error err;
+
+static const char *const left[] = {"last.ckpt", "previous.ckpt", "a.ckpt",
+                                   ".tfm-1-0",  ".tfm-x-0",      ".tfm-1-0-old"};
+
+static void enter_folder(void)
+{
+    ck_assert_ptr_nonnull(mkdtemp(work));
+    ck_assert_int_eq(chdir(work), 0);
+}
+
+static void leave_folder(void)
+{
+    tfm_checkpoint_close(checkpoint);
+    for (size_t i = 0; i < sizeof left / sizeof *left; i++)
+        unlink(left[i]);
+    ck_assert_int_eq(chdir(".."), 0);
+    ck_assert_msg(rmdir(work) == 0, "something was left behind: %s", strerror(errno));
+}
+
+#define OK(call) ck_assert_msg((call) == TFM_STATUS_OK, "%s", err.text)
+
+/* What the byte at `at` of section `s` of generation `g` is. */
+static unsigned char byte_of(int g, size_t s, size_t at)
+{
+    return (unsigned char)(at * 7 + s * 31 + (size_t)g * 101 + (at >> 8));
+}
+
+static const struct {
+    const char *name;
+    size_t size;
+} parts[] = {{"config", 13}, {"counters", 64},         {"parameter:a.b", 1}, {"m:a.b", 63},
+             {"empty", 0},   {"a name of 16 by.", 65}, {"v:a.b", 100000}};
+enum { N_PARTS = sizeof parts / sizeof *parts };
+
+/* All parts, in pieces of `piece` bytes (0 = whole). */
+static void write_parts(const char *path, int g, size_t n_parts, size_t piece)
+{
+    struct tfm_checkpoint_writer *writer = NULL;
+
+    OK(tfm_checkpoint_writer_create(path, &writer, &err));
+    for (size_t s = 0; s < n_parts; s++) {
+        unsigned char *data = malloc(parts[s].size + 1);
+        ck_assert_ptr_nonnull(data);
+        for (size_t i = 0; i < parts[s].size; i++)
+            data[i] = byte_of(g, s, i);
+        if (piece == 0) {
+            OK(tfm_checkpoint_section(writer, parts[s].name, data, parts[s].size, &err));
+        } else {
+            OK(tfm_checkpoint_section_begin(writer, parts[s].name, parts[s].size, &err));
+            for (size_t at = 0; at < parts[s].size; at += piece)
+                OK(tfm_checkpoint_section_put(
+                    writer, data + at, parts[s].size - at < piece ? parts[s].size - at : piece,
+                    &err));
+        }
+        free(data);
+    }
+    OK(tfm_checkpoint_writer_finish(writer, &err));
+    tfm_checkpoint_writer_destroy(writer);
+}
+
+static int generation(void)
+{
+    const void *data = NULL;
+    size_t size = 0;
+
+    OK(tfm_checkpoint_find(checkpoint, "config", &data, &size, &err));
+    for (int g = 0; g < 100; g++)
+        if (size == parts[0].size && *(const unsigned char *)data == byte_of(g, 0, 0))
+            return g;
+    return -1;
+}
+
+static size_t read_file(const char *path, unsigned char *data, size_t room)
+{
+    FILE *file = fopen(path, "rb");
+    ck_assert_ptr_nonnull(file);
+    const size_t size = fread(data, 1, room, file);
+    fclose(file);
+    ck_assert_uint_lt(size, room);
+    return size;
+}
+
+/* Cut to its length, not to nothing first: that would make the file system write it out each time. */
+static void write_file(const char *path, const unsigned char *data, size_t size)
+{
+    const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    ck_assert(fd >= 0 && pwrite(fd, data, size, 0) == (ssize_t)size &&
+              ftruncate(fd, (off_t)size) == 0 && close(fd) == 0);
+}
+
+static const size_t pieces[] = {0, 1, 7, 32, 4096};
+
+/* Catches: a section at the wrong place, bytes lost between pieces, data that are not aligned. */
+START_TEST(what_is_written)
+{
+    const void *data = NULL;
+    const char *name = NULL;
+    size_t size = 0;
+
+    write_parts("a.ckpt", 3, N_PARTS, pieces[_i]);
+    OK(tfm_checkpoint_open("a.ckpt", &checkpoint, &err));
+    ck_assert_str_eq(tfm_checkpoint_path(checkpoint), "a.ckpt");
+    ck_assert_uint_eq(tfm_checkpoint_count(checkpoint), N_PARTS);
+    for (size_t s = 0; s < N_PARTS; s++) {
+        OK(tfm_checkpoint_at(checkpoint, s, &name, &data, &size, &err));
+        ck_assert_str_eq(name, parts[s].name);
+        ck_assert_uint_eq(size, parts[s].size);
+        OK(tfm_checkpoint_find(checkpoint, parts[s].name, &data, &size, &err));
+        ck_assert_uint_eq(size, parts[s].size);
+        ck_assert_uint_eq((uintptr_t)data % TFM_CHECKPOINT_ALIGNMENT, 0);
+        for (int again = 0; again < 2; again++) { /* also after a drop */
+            for (size_t i = 0; i < size; i++)
+                ck_assert_uint_eq(((const unsigned char *)data)[i], byte_of(3, s, i));
+            tfm_checkpoint_drop(checkpoint, data, size);
+        }
+    }
+    OK(tfm_checkpoint_at(checkpoint, 0, NULL, NULL, NULL, &err));
+    ck_assert_int_eq(tfm_checkpoint_at(checkpoint, N_PARTS, &name, &data, &size, &err),
+                     TFM_STATUS_OUT_OF_RANGE);
+    ck_assert_int_eq(tfm_checkpoint_find(checkpoint, "m:a", &data, &size, &err),
+                     TFM_STATUS_NOT_FOUND);
+    ck_assert_msg(strstr(err.text, "\"m:a\"") && strstr(err.text, "a.ckpt"), "%s", err.text);
+}
+END_TEST
+
+/* Catches: a file that depends on how its bytes came, on the time, or on its name. */
+START_TEST(equal_bytes)
+{
+    static unsigned char one[200000], two[200000];
+
+    write_parts("a.ckpt", 3, N_PARTS, 0);
+    const size_t size = read_file("a.ckpt", one, sizeof one);
+    write_parts("last.ckpt", 3, N_PARTS, 7);
+    ck_assert_uint_eq(read_file("last.ckpt", two, sizeof two), size);
+    ck_assert(memcmp(one, two, size) == 0);
+}
+END_TEST
+
+static unsigned char whole[4096], mutant[4096];
+static size_t whole_size;
+
+/* A small file in `whole`. */
+static void make_small(void)
+{
+    write_parts("a.ckpt", 1, 6, 0);
+    whole_size = read_file("a.ckpt", whole, sizeof whole);
+    ck_assert_uint_lt(whole_size, 1500);
+}
+
+static enum tfm_status open_mutant(size_t size)
+{
+    write_file("a.ckpt", mutant, size);
+    err.text[0] = '\0';
+    const enum tfm_status status = tfm_checkpoint_open("a.ckpt", &checkpoint, &err);
+    ck_assert_msg(status == TFM_STATUS_OK || strstr(err.text, "a.ckpt: "), "%s", err.text);
+    return status;
+}
+
+/* Every truncation, bytes more at the end, one bit of each byte changed: no byte of the file is free.
+ * Catches: a file that is believed. */
+START_TEST(damaged_files)
+{
+    make_small();
+    memcpy(mutant, whole, sizeof whole);
+    for (size_t size = 0; size < whole_size; size++)
+        ck_assert_msg(open_mutant(size) == TFM_STATUS_FORMAT, "%zu bytes of %zu", size, whole_size);
+    ck_assert_int_eq(open_mutant(whole_size + 1), TFM_STATUS_FORMAT);
+    ck_assert_int_eq(open_mutant(whole_size + 64), TFM_STATUS_FORMAT);
+    for (size_t at = 0; at < whole_size; at++) {
+        mutant[at] ^= (unsigned char)(1u << at % 8);
+        ck_assert_msg(open_mutant(whole_size) == TFM_STATUS_FORMAT, "byte %zu", at);
+        mutant[at] = whole[at];
+    }
+    ck_assert_int_eq(open_mutant(whole_size), TFM_STATUS_OK);
+}
+END_TEST
+
+/* Makes all checksums of mutant[0, size) right for what stands there now: table, trailer, head. */
+static void seal(size_t size)
+{
+    unsigned char *trailer = mutant + size - 64;
+    const uint64_t table = tfm__le_load(trailer, 8), table_size = tfm__le_load(trailer + 8, 8);
+
+    if (table < size && table_size < size - table)
+        tfm__le_store(trailer + 32, tfm__xxh64_of(mutant + table, (size_t)table_size), 8);
+    tfm__le_store(trailer + 40, tfm__xxh64_of(trailer, 40), 8);
+    tfm__le_store(mutant + 16, tfm__xxh64_of(mutant, 16), 8);
+}
+
+static const uint64_t numbers[] = {0,
+                                   1,
+                                   2,
+                                   7,
+                                   63,
+                                   64,
+                                   65,
+                                   255,
+                                   256,
+                                   4096,
+                                   INT32_MAX,
+                                   UINT32_MAX,
+                                   UINT64_C(1) << 32,
+                                   INT64_MAX,
+                                   UINT64_MAX - 127,
+                                   UINT64_MAX - 64,
+                                   UINT64_MAX - 63,
+                                   UINT64_MAX - 7,
+                                   UINT64_MAX - 1,
+                                   UINT64_MAX};
+
+/* Each number of the table and the trailer set to numbers at which sums overflow, under checksums that agree.
+ * Catches: a size that is believed because the checksum is right. */
+START_TEST(numbers_that_lie)
+{
+    make_small();
+    const size_t trailer = whole_size - 64;
+    const size_t table = (size_t)tfm__le_load(whole + trailer, 8),
+                 table_size = (size_t)tfm__le_load(whole + trailer + 8, 8);
+
+    for (size_t at = table; at < trailer + 32; at += 8)
+        for (size_t k = 0; k < 2 * sizeof numbers / sizeof *numbers; k++) {
+            const uint64_t was = tfm__le_load(whole + at, 8), number = numbers[k / 2];
+            memcpy(mutant, whole, sizeof whole);
+            /* as it is, and off by so much */
+            tfm__le_store(mutant + at, k % 2 ? was + number : number, 8);
+            if (at >= table + table_size && at < trailer)
+                continue;
+            seal(whole_size);
+            if (memcmp(mutant, whole, whole_size) == 0)
+                continue;
+            const enum tfm_status status = open_mutant(whole_size);
+            /* of a name another one may be made */
+            if (status == TFM_STATUS_OK) {
+                const char *name = NULL;
+                int changed = 0;
+                for (size_t i = 0; i < tfm_checkpoint_count(checkpoint); i++) {
+                    OK(tfm_checkpoint_at(checkpoint, i, &name, NULL, NULL, &err));
+                    changed += strcmp(name, parts[i].name) != 0;
+                }
+                ck_assert_msg(changed == 1 && tfm_checkpoint_count(checkpoint) == 6,
+                              "byte %zu, number %zu", at, k);
+                tfm_checkpoint_close(checkpoint);
+                checkpoint = NULL;
+            } else {
+                ck_assert_int_eq(status, TFM_STATUS_FORMAT);
+            }
+        }
+}
+END_TEST
+
+/* Catches: a second section of a name, which a reader by name would never see; a version that is guessed at. */
+START_TEST(well_formed_but_refused)
+{
+    make_small();
+    memcpy(mutant, whole, sizeof whole);
+    unsigned char *m = memmem(mutant, whole_size, "m:a.b", 5), *e;
+    ck_assert_ptr_nonnull(m);
+    e = memmem(mutant, whole_size, "empty", 5);
+    ck_assert_ptr_nonnull(e);
+    memcpy(e, "m:a.b", 5);
+    seal(whole_size);
+    ck_assert_int_eq(open_mutant(whole_size), TFM_STATUS_FORMAT);
+    ck_assert_msg(strstr(err.text, "two sections are named \"m:a.b\""), "%s", err.text);
+
+    memcpy(mutant, whole, sizeof whole);
+    mutant[8] = 2;
+    seal(whole_size);
+    ck_assert_int_eq(open_mutant(whole_size), TFM_STATUS_UNSUPPORTED);
+    ck_assert_msg(strstr(err.text, "version 2") && strstr(err.text, "version 1"), "%s", err.text);
+
+    /* one bit of the data of a section: it is named */
+    memcpy(mutant, whole, sizeof whole);
+    ck_assert_uint_eq(mutant[64 + 64], byte_of(1, 1, 0));
+    mutant[64 + 64] ^= 1;
+    ck_assert_int_eq(open_mutant(whole_size), TFM_STATUS_FORMAT);
+    ck_assert_msg(strstr(err.text, "section \"counters\""), "%s", err.text);
+
+    ck_assert_int_eq(tfm_checkpoint_open("nowhere.ckpt", &checkpoint, &err), TFM_STATUS_IO);
+    ck_assert_int_eq(tfm_checkpoint_open(".", &checkpoint, &err), TFM_STATUS_IO);
+    ck_assert_ptr_null(checkpoint);
+}
+END_TEST
+
+/* Catches: a writer that takes what its reader refuses, or leaves something behind. */
+START_TEST(writers_that_refuse)
+{
+    struct tfm_checkpoint_writer *writer = NULL;
+    char name[TFM_CHECKPOINT_NAME_MAX + 2];
+
+    memset(name, 'n', sizeof name);
+    name[sizeof name - 1] = '\0';
+    OK(tfm_checkpoint_writer_create("a.ckpt", &writer, &err));
+    ck_assert_int_eq(tfm_checkpoint_section(writer, "", "x", 1, &err), TFM_STATUS_INVALID_ARGUMENT);
+    ck_assert_int_eq(tfm_checkpoint_section(writer, name, "x", 1, &err),
+                     TFM_STATUS_INVALID_ARGUMENT);
+    OK(tfm_checkpoint_section(writer, name + 1, "x", 1, &err));
+    ck_assert_int_eq(tfm_checkpoint_section(writer, name + 1, "x", 1, &err),
+                     TFM_STATUS_INVALID_ARGUMENT);
+    ck_assert_msg(strstr(err.text, "there already"), "%s", err.text);
+    OK(tfm_checkpoint_section_begin(writer, "two", 2, &err));
+    ck_assert_int_eq(tfm_checkpoint_section_put(writer, "abc", 3, &err),
+                     TFM_STATUS_INVALID_ARGUMENT);
+    OK(tfm_checkpoint_section_put(writer, "a", 1, &err));
+    ck_assert_int_eq(tfm_checkpoint_section_put(writer, "bc", SIZE_MAX, &err),
+                     TFM_STATUS_INVALID_ARGUMENT);
+    ck_assert_int_eq(tfm_checkpoint_section(writer, "three", "x", 1, &err),
+                     TFM_STATUS_INVALID_ARGUMENT);
+    ck_assert_msg(strstr(err.text, "\"two\" has 1 of its 2 bytes"), "%s", err.text);
+    ck_assert_int_eq(tfm_checkpoint_writer_finish(writer, &err), TFM_STATUS_INVALID_ARGUMENT);
+    OK(tfm_checkpoint_section_put(writer, "b", 1, &err));
+    OK(tfm_checkpoint_writer_finish(writer, &err));
+    tfm_checkpoint_writer_destroy(writer);
+    OK(tfm_checkpoint_open("a.ckpt", &checkpoint, &err));
+    ck_assert_uint_eq(tfm_checkpoint_count(checkpoint), 2);
+
+    OK(tfm_checkpoint_writer_create("last.ckpt", &writer, &err));
+    OK(tfm_checkpoint_section(writer, "x", "x", 1, &err));
+    tfm_checkpoint_writer_destroy(writer); /* never finished */
+    ck_assert_int_ne(access("last.ckpt", F_OK), 0);
+    ck_assert_int_eq(tfm_checkpoint_writer_create("./previous.ckpt", &writer, &err),
+                     TFM_STATUS_INVALID_ARGUMENT);
+    ck_assert_int_eq(tfm_checkpoint_writer_create("/dev/null", &writer, &err),
+                     TFM_STATUS_INVALID_ARGUMENT);
+    ck_assert_int_eq(tfm_checkpoint_writer_create(".", &writer, &err), TFM_STATUS_INVALID_ARGUMENT);
+    ck_assert_int_eq(tfm_checkpoint_writer_create("nowhere/last.ckpt", &writer, &err),
+                     TFM_STATUS_IO);
+    ck_assert_msg(strstr(err.text, "nowhere/last.ckpt"), "%s", err.text);
+}
+END_TEST
+
+/* Catches: a link that is followed and replaced elsewhere, rights that are lost, a third file that is kept. */
+START_TEST(the_last_two)
+{
+    struct tfm_error over = {0};
+    struct stat facts;
+
+    ck_assert_int_eq(tfm_checkpoint_open_latest(".", &checkpoint, &over, &err),
+                     TFM_STATUS_NOT_FOUND);
+    ck_assert_int_eq(tfm_checkpoint_open_latest("nowhere", &checkpoint, &over, &err),
+                     TFM_STATUS_NOT_FOUND);
+    for (int g = 1; g <= 3; g++) {
+        write_parts("last.ckpt", g, 3, 0);
+        ck_assert_int_eq(chmod("last.ckpt", 0640), 0);
+        OK(tfm_checkpoint_open_latest("./", &checkpoint, &over, &err));
+        ck_assert_int_eq(generation(), g);
+        ck_assert_int_eq(over.status, TFM_STATUS_OK);
+        tfm_checkpoint_close(checkpoint);
+        checkpoint = NULL;
+        if (g == 1) {
+            ck_assert_int_ne(access("previous.ckpt", F_OK), 0);
+            continue;
+        }
+        OK(tfm_checkpoint_open("previous.ckpt", &checkpoint, &err));
+        ck_assert_int_eq(generation(), g - 1);
+        tfm_checkpoint_close(checkpoint);
+        checkpoint = NULL;
+    }
+    ck_assert_int_eq(stat("last.ckpt", &facts), 0);
+    ck_assert_int_eq(facts.st_mode & 0777, 0640);
+
+    ck_assert_int_eq(rename("last.ckpt", "a.ckpt"), 0);
+    ck_assert_int_eq(symlink("a.ckpt", "last.ckpt"), 0);
+    write_parts("last.ckpt", 4, 3, 0);
+    OK(tfm_checkpoint_open("a.ckpt", &checkpoint, &err));
+    ck_assert_int_eq(generation(), 3); /* the link went, its file did not */
+    tfm_checkpoint_close(checkpoint);
+    checkpoint = NULL;
+    ck_assert_int_eq(lstat("last.ckpt", &facts), 0);
+    ck_assert(S_ISREG(facts.st_mode));
+    OK(tfm_checkpoint_open("previous.ckpt", &checkpoint, &err));
+    ck_assert_int_eq(generation(), 3);
+}
+END_TEST
+
+/* Two names of one file, of which a rename does nothing. Catches: a third name that stays for ever. */
+START_TEST(linked_by_hand)
+{
+    write_parts("last.ckpt", 1, 3, 0);
+    ck_assert_int_eq(link("last.ckpt", "previous.ckpt"), 0);
+    write_parts("last.ckpt", 2, 3, 0);
+    OK(tfm_checkpoint_open("previous.ckpt", &checkpoint, &err));
+    ck_assert_int_eq(generation(), 1);
+}
+END_TEST
+
+enum fate { WHOLE, MISSING, SHORT, FLIPPED, OTHER_VERSION };
+
+static const struct {
+    enum fate last, previous;
+    enum tfm_status status;
+    int generation;
+    const char *text; /* in what is said of the one passed over, or of the failure */
+} fates[] = {
+    {WHOLE, WHOLE, TFM_STATUS_OK, 2, NULL},
+    {WHOLE, FLIPPED, TFM_STATUS_OK, 2, NULL},
+    {MISSING, WHOLE, TFM_STATUS_OK, 1, "last.ckpt: is missing; going on from ./previous.ckpt"},
+    {SHORT, WHOLE, TFM_STATUS_OK, 1, "cut off or never finished"},
+    {FLIPPED, WHOLE, TFM_STATUS_OK, 1, "going on from ./previous.ckpt, the one before it"},
+    {FLIPPED, MISSING, TFM_STATUS_FORMAT, 0, "previous.ckpt: is missing"},
+    {FLIPPED, SHORT, TFM_STATUS_FORMAT, 0, "previous.ckpt: has no trailer"},
+    {MISSING, FLIPPED, TFM_STATUS_FORMAT, 0, "previous.ckpt: section"},
+    /* it may be the newest: nothing older is taken behind its back */
+    {OTHER_VERSION, WHOLE, TFM_STATUS_UNSUPPORTED, 0, "version 9"},
+};
+
+static void give_fate(const char *path, enum fate fate)
+{
+    const size_t size = read_file(path, mutant, sizeof mutant);
+
+    if (fate == MISSING)
+        ck_assert_int_eq(unlink(path), 0);
+    mutant[70] ^= fate == FLIPPED;
+    if (fate == OTHER_VERSION) {
+        mutant[8] = 9;
+        seal(size);
+    }
+    if (fate != MISSING)
+        write_file(path, mutant, fate == SHORT ? size - 10 : size);
+}
+
+/* Catches: a damaged file that is taken, an older one that is taken in silence, a fresh start over damaged files. */
+START_TEST(the_newest_whole_one)
+{
+    struct tfm_error over = {0};
+
+    write_parts("last.ckpt", 1, 3, 0);
+    write_parts("last.ckpt", 2, 3, 0);
+    give_fate("last.ckpt", fates[_i].last);
+    give_fate("previous.ckpt", fates[_i].previous);
+    ck_assert_int_eq(tfm_checkpoint_open_latest(".", &checkpoint, &over, &err), fates[_i].status);
+    if (fates[_i].status == TFM_STATUS_OK) {
+        ck_assert_int_eq(generation(), fates[_i].generation);
+        ck_assert_int_eq(over.text[0] != '\0', fates[_i].text != NULL);
+        if (fates[_i].text)
+            ck_assert_msg(strstr(over.text, fates[_i].text), "%s", over.text);
+        /* the next save: a file that is cut off does not push the good one out */
+        write_parts("last.ckpt", 3, 3, 0);
+        tfm_checkpoint_close(checkpoint);
+        checkpoint = NULL;
+        OK(tfm_checkpoint_open_latest(".", &checkpoint, &over, &err));
+        ck_assert_int_eq(generation(), 3);
+        if (fates[_i].last == SHORT || fates[_i].last == MISSING) {
+            tfm_checkpoint_close(checkpoint);
+            checkpoint = NULL;
+            OK(tfm_checkpoint_open("previous.ckpt", &checkpoint, &err));
+            ck_assert_int_eq(generation(), 1);
+        }
+    } else {
+        ck_assert_ptr_null(checkpoint);
+        ck_assert_msg(strstr(err.text, fates[_i].text), "%s", err.text);
+    }
+}
+END_TEST
+
+/* Catches: left-over files that pile up, and one of somebody who still writes it taken away. */
+START_TEST(left_over_files)
+{
+    struct tfm_checkpoint_writer *one = NULL;
+
+    write_file(".tfm-1-0", whole, 100);
+    write_file(".tfm-1-0-old", whole, 100);
+    write_file(".tfm-x-0", whole, 100); /* not ours */
+    OK(tfm_checkpoint_writer_create("last.ckpt", &one, &err));
+    write_parts("a.ckpt", 1, 3, 0); /* the second writer leaves the file of the first alone */
+    OK(tfm_checkpoint_section(one, "x", "x", 1, &err));
+    OK(tfm_checkpoint_writer_finish(one, &err));
+    tfm_checkpoint_writer_destroy(one);
+    ck_assert_int_ne(access(".tfm-1-0", F_OK), 0);
+    ck_assert_int_ne(access(".tfm-1-0-old", F_OK), 0);
+    ck_assert_int_eq(access(".tfm-x-0", F_OK), 0);
+}
+END_TEST
+
+/* Sums of xxhash 0.8.1 (`xxhsum -H1`) for the first bytes of 0, 1, 2, ...
+ * Catches: a checksum that is ours alone, so that no other program can check a file. */
+START_TEST(known_sums)
+{
+    static const struct {
+        size_t size;
+        uint64_t sum;
+    } want[] = {
+        {0, UINT64_C(0xef46db3751d8e999)},   {1, UINT64_C(0xe934a84adb052768)},
+        {3, UINT64_C(0xe5c7bb4533bc65dd)},   {4, UINT64_C(0xffced8604453cc1e)},
+        {5, UINT64_C(0xdd0274386e26030c)},   {8, UINT64_C(0x884a173614b81b8d)},
+        {12, UINT64_C(0x424af23f1f08dca5)},  {31, UINT64_C(0xc346d2b59b4d8ee1)},
+        {32, UINT64_C(0xcbf59c5116ff32b4)},  {33, UINT64_C(0x0c535d1acafb8ead)},
+        {63, UINT64_C(0xe26aa9e2a95f8e4f)},  {64, UINT64_C(0xf7c67301db6713f0)},
+        {100, UINT64_C(0x6ac1e58032166597)}, {255, UINT64_C(0x0f7d97507caad693)},
+    };
+    unsigned char bytes[256];
+
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (unsigned char)i;
+    for (size_t k = 0; k < sizeof want / sizeof *want; k++) {
+        ck_assert_uint_eq(tfm__xxh64_of(bytes, want[k].size), want[k].sum);
+        for (size_t cut = 0; cut <= want[k].size; cut++) {
+            struct tfm__xxh64 sum;
+            tfm__xxh64_init(&sum);
+            tfm__xxh64_add(&sum, bytes, cut);
+            tfm__xxh64_add(&sum, bytes + cut, want[k].size - cut);
+            ck_assert_uint_eq(tfm__xxh64_result(&sum), want[k].sum);
+        }
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("checkpoint");
+    TCase *tcase = tcase_create("checkpoint");
+    SRunner *runner = srunner_create(suite);
+    int failed;
+
+    tcase_set_timeout(tcase, 60);
+    tcase_add_checked_fixture(tcase, enter_folder, leave_folder);
+    tcase_add_loop_test(tcase, what_is_written, 0, (int)(sizeof pieces / sizeof *pieces));
+    tcase_add_test(tcase, equal_bytes);
+    tcase_add_test(tcase, damaged_files);
+    tcase_add_test(tcase, numbers_that_lie);
+    tcase_add_test(tcase, well_formed_but_refused);
+    tcase_add_test(tcase, writers_that_refuse);
+    tcase_add_test(tcase, the_last_two);
+    tcase_add_test(tcase, linked_by_hand);
+    tcase_add_loop_test(tcase, the_newest_whole_one, 0, (int)(sizeof fates / sizeof *fates));
+    tcase_add_test(tcase, left_over_files);
+    tcase_add_test(tcase, known_sums);
+    suite_add_tcase(suite, tcase);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}

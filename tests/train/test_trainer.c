@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: MIT
+ * The trainer on the reference: it learns, goes on from a checkpoint with the same bits, refuses one of other
+ * settings, and says which tensor went wrong. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <check.h>
+
+#include <tfm/plan.h>
+#include <tfm/trainer.h>
+
+#include "tests/core/runner.h"
+#include "tests/devices.h"
+
+enum { VOCAB = 11, LENGTH = 8, IDS = 400 };
+
+static char work[] = "trainer-XXXXXX";
+static struct test_devices devices;
+static struct tfm_dataset *dataset;
+
+static void ok(enum tfm_status status, const struct tfm_error *err)
+{
+    ck_assert_msg(status == TFM_STATUS_OK, "%s", err->text);
+}
+
+/* Ids that follow from the one before, but for every seventh. */
+static void write_ids(void)
+{
+    struct tfm_dataset_writer *writer = NULL;
+    struct tfm_error err = {0};
+    int32_t ids[IDS];
+
+    for (int i = 0; i < IDS; i++)
+        ids[i] = i % 7 ? (ids[i - 1] * 3 + 1) % VOCAB : i / 7 % VOCAB;
+    ok(tfm_dataset_writer_create("ids", VOCAB, 5, &writer, &err), &err);
+    ok(tfm_dataset_writer_add(writer, ids, IDS, &err), &err);
+    ok(tfm_dataset_writer_finish(writer, &err), &err);
+    tfm_dataset_writer_destroy(writer);
+}
+
+static void begin(void)
+{
+    struct tfm_error err = {0};
+
+    ck_assert_ptr_nonnull(mkdtemp(work));
+    ck_assert_int_eq(chdir(work), 0);
+    test_backend = "reference";
+    ok(test_devices_try(&devices, &err), &err);
+    write_ids();
+    ok(tfm_dataset_open("ids", &dataset, &err), &err);
+}
+
+static void end(void)
+{
+    tfm_dataset_close(dataset);
+    test_devices_close(&devices);
+    unlink("ids");
+    unlink("last.ckpt");
+    unlink("previous.ckpt");
+    ck_assert_int_eq(chdir(".."), 0);
+    ck_assert_msg(rmdir(work) == 0, "something was left behind");
+}
+
+static struct tfm_nn_decoder decoder(void)
+{
+    return (struct tfm_nn_decoder){.vocab = VOCAB,
+                                   .width = 16,
+                                   .layers = 2,
+                                   .heads = 4,
+                                   .kv_heads = 2,
+                                   .head_dim = 4,
+                                   .ffn_width = 24,
+                                   .eps = 1e-5,
+                                   .positions = LENGTH,
+                                   .tied = 1};
+}
+
+static struct tfm_trainer_settings settings(void)
+{
+    struct tfm_trainer_settings s;
+
+    tfm_trainer_settings_defaults(&s);
+    s.length = LENGTH;
+    s.sequences = 3;
+    s.accumulate = 2;
+    s.steps = 40;
+    s.rate = 2e-2;
+    s.final_rate = 1e-3;
+    s.warmup = 4;
+    s.held_out = 0.2;
+    return s;
+}
+
+static struct tfm_trainer *create(const struct tfm_trainer_settings *s,
+                                  const struct tfm_weights *weights)
+{
+    const struct tfm_nn_decoder model = decoder();
+    const struct tfm_trainer_data data = {dataset, NULL};
+    struct tfm_trainer *trainer = NULL;
+    struct tfm_error err = {0};
+
+    ok(tfm_trainer_create(&model, s, &data, weights, devices.device, devices.n, &trainer, &err),
+       &err);
+    return trainer;
+}
+
+static struct tfm_trainer_report step(struct tfm_trainer *trainer)
+{
+    struct tfm_trainer_report report = {0};
+    struct tfm_error err = {0};
+
+    ok(tfm_trainer_step(trainer, &report, &err), &err);
+    return report;
+}
+
+static double evaluate(struct tfm_trainer *trainer)
+{
+    double loss = 0;
+    uint64_t tokens = 0;
+    struct tfm_error err = {0};
+
+    ok(tfm_trainer_evaluate(trainer, &loss, &tokens, &err), &err);
+    ck_assert_uint_eq(tokens, tfm_trainer_held(trainer) * LENGTH);
+    return loss;
+}
+
+/* Catches: gradients that do not reach the parameters, or plans that do not see what the update changed. */
+START_TEST(it_learns)
+{
+    const struct tfm_trainer_settings s = settings();
+    struct tfm_trainer *trainer = create(&s, NULL);
+    const double chance = log(VOCAB), before = evaluate(trainer);
+
+    ck_assert_double_lt(fabs(before - chance), 0.2);
+    for (uint64_t i = 1; i <= 40; i++) {
+        const struct tfm_trainer_report report = step(trainer);
+        ck_assert_uint_eq(report.step, i);
+        ck_assert_uint_eq(report.tokens, 2 * 3 * LENGTH);
+        ck_assert(report.norm > 0 && report.clipped > 0 && report.clipped <= 1);
+    }
+    ck_assert_uint_eq(tfm_trainer_tokens(trainer), 40 * 2 * 3 * LENGTH);
+    const double after = evaluate(trainer);
+    ck_assert_msg(after < 0.6 * chance, "%g, then %g", before, after);
+    ck_assert(evaluate(trainer) <= after && evaluate(trainer) >= after); /* it changes nothing */
+    tfm_trainer_destroy(trainer);
+}
+END_TEST
+
+struct text {
+    int32_t ids[LENGTH];
+    size_t n;
+};
+
+static int take(void *context, int32_t id)
+{
+    struct text *text = context;
+    text->ids[text->n++] = id;
+    return 0;
+}
+
+static struct text write_on(struct tfm_trainer *trainer)
+{
+    const struct tfm_sampler_options greedy = {.top_p = 1};
+    const int32_t prompt[] = {2, 7};
+    struct text text = {.n = 0};
+    struct tfm_error err = {0};
+
+    ok(tfm_trainer_sample(trainer, &greedy, prompt, 2, 100, take, &text, &err), &err);
+    return text;
+}
+
+/* Catches: a sampling plan that has parameters of its own, or keeps what it read of them at first. */
+START_TEST(samples_follow_the_training)
+{
+    const struct tfm_trainer_settings s = settings();
+    struct tfm_trainer *trainer = create(&s, NULL);
+
+    (void)write_on(trainer);
+    for (int i = 0; i < 40; i++)
+        step(trainer);
+    const struct text text = write_on(trainer);
+    ck_assert_uint_eq(text.n, LENGTH - 2 + 1); /* the last one needs no place */
+    /* 7 -> 7 * 3 + 1 = 0 mod 11 -> 1 -> 4 -> 2 ... */
+    const int32_t want[] = {0, 1, 4};
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(text.ids[i], want[i]);
+    tfm_trainer_destroy(trainer);
+}
+END_TEST
+
+static void save(struct tfm_trainer *trainer)
+{
+    struct tfm_error err = {0};
+    ok(tfm_trainer_save(trainer, "last.ckpt", &err), &err);
+}
+
+static enum tfm_status load(struct tfm_trainer *trainer, struct tfm_error *err)
+{
+    struct tfm_checkpoint *checkpoint = NULL;
+
+    ok(tfm_checkpoint_open("last.ckpt", &checkpoint, err), err);
+    const enum tfm_status status = tfm_trainer_load(trainer, checkpoint, err);
+    tfm_checkpoint_close(checkpoint);
+    return status;
+}
+
+/* Catches: a variable, the step, the place in the data or the bias correction that a checkpoint does not hold. */
+START_TEST(a_checkpoint_goes_on_with_the_same_bits)
+{
+    const struct tfm_trainer_settings s = settings();
+    struct tfm_trainer *whole = create(&s, NULL), *second;
+    double losses[12];
+    struct tfm_error err = {0};
+
+    for (int i = 0; i < 6; i++)
+        step(whole);
+    save(whole);
+    for (int i = 0; i < 12; i++)
+        losses[i] = step(whole).loss;
+    second = create(&s, NULL);
+    step(second); /* what it did before does not matter */
+    ok(load(second, &err), &err);
+    ck_assert_uint_eq(tfm_trainer_steps(second), 6);
+    for (int i = 0; i < 12; i++) {
+        const double loss = step(second).loss;
+        ck_assert_msg(memcmp(&loss, &losses[i], sizeof loss) == 0, "step %d: %.17g, not %.17g",
+                      i + 7, loss, losses[i]);
+    }
+    tfm_trainer_destroy(whole);
+    tfm_trainer_destroy(second);
+}
+END_TEST
+
+/* Settings that the next step depends on, and one that it does not. */
+static const struct {
+    const char *says;
+    int changes;
+} differences[] = {{"setting rate: 0.02", 0},
+                   {"setting seed: 1", 1},
+                   {"setting beta2", 2},
+                   {"setting accumulate: 2", 3},
+                   {NULL, 4}};
+
+START_TEST(another_configuration_is_refused)
+{
+    struct tfm_trainer_settings s = settings();
+    struct tfm_trainer *trainer = create(&s, NULL);
+    struct tfm_error err = {0};
+
+    step(trainer);
+    save(trainer);
+    tfm_trainer_destroy(trainer);
+    switch (differences[_i].changes) {
+    case 0:
+        s.rate = 3e-2;
+        break;
+    case 1:
+        s.seed = 2;
+        break;
+    case 2:
+        s.beta2 = 0.99;
+        break;
+    case 3:
+        s.accumulate = 1;
+        break;
+    default:
+        s.save_every = 7;
+        break;
+    }
+    trainer = create(&s, NULL);
+    const double before = evaluate(trainer);
+    const enum tfm_status status = load(trainer, &err);
+    if (!differences[_i].says) {
+        ok(status, &err);
+    } else {
+        ck_assert_int_eq(status, TFM_STATUS_INVALID_ARGUMENT);
+        ck_assert_msg(strstr(err.text, differences[_i].says) != NULL, "%s", err.text);
+        const double after = evaluate(trainer);
+        ck_assert_msg(memcmp(&before, &after, sizeof after) == 0, "it was changed");
+        step(trainer); /* and is usable */
+    }
+    tfm_trainer_destroy(trainer);
+}
+END_TEST
+
+/* Catches: a NaN that is saved, or blamed on nobody. */
+START_TEST(what_is_not_finite_is_named)
+{
+    static const int64_t shape[] = {16};
+    const struct tfm_trainer_settings s = settings();
+    struct tfm_trainer_report report;
+    struct tfm_weights *weights = NULL, *copies = NULL;
+    struct tfm_error err = {0};
+    float gamma[16];
+
+    for (int i = 0; i < 16; i++)
+        gamma[i] = i == 9 ? NAN : 1;
+    ok(tfm_weights_create(&weights, &err), &err);
+    ok(tfm_weights_set(weights, "blk.1.ffn_norm.weight", TFM_DTYPE_F32, 1, shape, gamma,
+                       sizeof gamma, &err),
+       &err);
+    struct tfm_trainer *trainer = create(&s, weights);
+    tfm_weights_release(weights);
+    ck_assert_int_ne(tfm_trainer_step(trainer, &report, &err), TFM_STATUS_OK);
+    ck_assert_msg(strstr(err.text, "step 1") && strstr(err.text, "blk.1.ffn_norm.weight"), "%s",
+                  err.text);
+    ck_assert_int_ne(tfm_trainer_step(trainer, &report, &err), TFM_STATUS_OK);
+    ck_assert_ptr_nonnull(strstr(err.text, "checkpoint"));
+    ck_assert_int_ne(tfm_trainer_save(trainer, "last.ckpt", &err), TFM_STATUS_OK);
+    ck_assert_int_ne(access("last.ckpt", F_OK), 0);
+    ck_assert_int_ne(tfm_trainer_weights(trainer, &copies, &err), TFM_STATUS_OK);
+    tfm_trainer_destroy(trainer);
+}
+END_TEST
+
+/* Catches: initial values that are cut off, transposed or taken from elsewhere; copies that are not the values of
+ * now. */
+START_TEST(values_that_are_given_and_taken)
+{
+    const struct tfm_trainer_settings s = settings();
+    struct tfm_trainer *trainer = create(&s, NULL), *second;
+    struct tfm_weights *weights = NULL;
+    struct tfm_error err = {0};
+
+    for (int i = 0; i < 10; i++)
+        step(trainer);
+    ok(tfm_trainer_weights(trainer, &weights, &err), &err);
+    second = create(&s, weights);
+    const double a = evaluate(trainer), b = evaluate(second);
+    ck_assert_msg(memcmp(&a, &b, sizeof a) == 0, "%.17g, not %.17g", b, a);
+    tfm_weights_release(weights);
+    tfm_trainer_destroy(trainer);
+    tfm_trainer_destroy(second);
+}
+END_TEST
+
+/* Catches: values that are computed a second time from something else, and memory that they take all the same. */
+START_TEST(recomputed_values_are_the_same)
+{
+    struct tfm_trainer_settings s = settings();
+    struct tfm_trainer *kept = create(&s, NULL), *again;
+    struct tfm_plan_summary a, b;
+
+    s.recompute = 1;
+    again = create(&s, NULL);
+    for (int i = 0; i < 5; i++) {
+        const double want = step(kept).loss, loss = step(again).loss;
+        ck_assert_msg(memcmp(&want, &loss, sizeof loss) == 0, "step %d: %.17g, not %.17g", i + 1,
+                      loss, want);
+    }
+    tfm_plan_summarize(tfm_trainer_plan(kept), &a);
+    tfm_plan_summarize(tfm_trainer_plan(again), &b);
+    ck_assert_uint_gt(b.nodes, a.nodes);
+    ck_assert_msg(b.arena_bytes < a.arena_bytes, "%zu bytes, not less than %zu", b.arena_bytes,
+                  a.arena_bytes);
+    tfm_trainer_destroy(kept);
+    tfm_trainer_destroy(again);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("trainer");
+    TCase *tcase = tests_case(suite, "trainer");
+
+    tcase_add_checked_fixture(tcase, begin, end);
+    tcase_add_test(tcase, it_learns);
+    tcase_add_test(tcase, samples_follow_the_training);
+    tcase_add_test(tcase, a_checkpoint_goes_on_with_the_same_bits);
+    tcase_add_loop_test(tcase, another_configuration_is_refused, 0,
+                        (int)(sizeof differences / sizeof *differences));
+    tcase_add_test(tcase, what_is_not_finite_is_named);
+    tcase_add_test(tcase, values_that_are_given_and_taken);
+    tcase_add_test(tcase, recomputed_values_are_the_same);
+    return tests_run(suite);
+}
