@@ -37,17 +37,17 @@
 /* Values of k in a cell of a and of a tile; strides of a as below; cells from one of k to the next where a lies
  * turned. */
 #ifdef TFM_BF16_WAY
-#define TFM_MATRIX_CELL               2u
-#define TFM_MATRIX_TURNED(x)          TFM_MATRIX_BAND
-#define TFM_MATRIX_STRIDE(k)          TFM_BF16_STRIDE(k)
+#define TFM_MATRIX_CELL                2u
+#define TFM_MATRIX_TURNED(x)           TFM_MATRIX_BAND
+#define TFM_MATRIX_STRIDE(k)           TFM_BF16_STRIDE(k)
 #define TFM_MATRIX_STRIDE_TURNED(m, k) (((k) + 1) / 2)
 typedef uint tfm_cell;
 typedef uint16 tfm_cell16;
 typedef float16 tfm_cells_any __attribute__((aligned(2)));
 #else
-#define TFM_MATRIX_CELL               1u
-#define TFM_MATRIX_TURNED(x)          (x)
-#define TFM_MATRIX_STRIDE(k)          (k)
+#define TFM_MATRIX_CELL                1u
+#define TFM_MATRIX_TURNED(x)           (x)
+#define TFM_MATRIX_STRIDE(k)           (k)
 #define TFM_MATRIX_STRIDE_TURNED(m, k) (m)
 typedef float tfm_cell;
 typedef float16 tfm_cell16;
@@ -57,7 +57,8 @@ typedef float16 tfm_cell16;
  * in cells. */
 struct tfm_matrix {
     __global const tfm_cell *a;
-    __global const uchar *b; /* (k, j) is element k b_stride + j of b_type, or j b_stride + k turned */
+    __global const uchar
+        *b; /* (k, j) is element k b_stride + j of b_type, or j b_stride + k turned */
     __global const uchar *bias;
     __global float *c;
     __global tfm_cell *tile;
@@ -86,8 +87,8 @@ static tfm_cell16 tfm_matrix_cell(const struct tfm_matrix *x, ulong at, uint lan
 {
 #ifdef TFM_BF16_WAY
     const uint16 first = tfm_bf16_round(tfm_matrix_take(x->b, at, lanes, x->b_type));
-    const uint16 second = tfm_bf16_round(
-        tfm_matrix_take(x->b, at + x->b_stride, left > 1 ? lanes : 0u, x->b_type));
+    const uint16 second =
+        tfm_bf16_round(tfm_matrix_take(x->b, at + x->b_stride, left > 1 ? lanes : 0u, x->b_type));
     return first | second << 16;
 #else
     (void)left;
@@ -136,8 +137,8 @@ TFM_INLINE void tfm_matrix_pack_whole(const uint type, const struct tfm_matrix *
         const ulong next = at + x->b_stride;
         tfm_put16_uint(tfm_matrix_bits(type, x->b, at) | tfm_matrix_bits(type, x->b, next) << 16,
                        2 * i, x->tile);
-        tfm_put16_uint(tfm_matrix_bits(type, x->b, at + 16) |
-                           tfm_matrix_bits(type, x->b, next + 16) << 16,
+        tfm_put16_uint(tfm_matrix_bits(type, x->b, at + 16) | tfm_matrix_bits(type, x->b, next + 16)
+                                                                  << 16,
                        2 * i + 1, x->tile);
     }
 }
@@ -419,7 +420,8 @@ __kernel void tfm_run_bf16_rows(__global const uchar *x, __global uchar *to,
     __global const uchar *from = x + s->at[0];
     __global uint *cells = (__global uint *)(to + s->at[1]);
     const uint part = get_group_id(0), parts = get_num_groups(0), groups = (s->width + 31) / 32;
-    const ulong units = (ulong)tfm_vectors(s, rows) * groups, end = tfm_share(units, part + 1, parts);
+    const ulong units = (ulong)tfm_vectors(s, rows) * groups,
+                end = tfm_share(units, part + 1, parts);
 
     for (ulong unit = tfm_share(units, part, parts); unit < end; unit++) {
         const ulong row = unit / groups;
@@ -454,8 +456,8 @@ __kernel void tfm_run_bf16_turned(__global const uchar *x, __global uchar *to,
         for (uint k = first; k < min(first + 16, cells); k++) {
             const ulong at = 2ul * k * s->width + m;
             const uint16 one = tfm_bf16_round(tfm_matrix_take(from, at, lanes, TFM_STEP_F32));
-            const uint16 two = tfm_bf16_round(tfm_matrix_take(
-                from, at + s->width, 2 * k + 1 < n ? lanes : 0u, TFM_STEP_F32));
+            const uint16 two = tfm_bf16_round(
+                tfm_matrix_take(from, at + s->width, 2 * k + 1 < n ? lanes : 0u, TFM_STEP_F32));
             const uint16 pairs = one | two << 16;
             vstore8(pairs.lo, (ulong)(m / 8) * cells + k, turned);
             if (lanes > 8)
