@@ -282,6 +282,7 @@ enum tfm_status tfm__curve_write(const char *path, const struct tfm__curve *curv
     struct picture p = {.out = open_memstream(&text, &size)};
     enum tfm_status status = TFM_STATUS_OK;
 
+    tfm_error_clear(err);
     if (p.out)
         put_all(&p, curve);
     /* the text is whole only when nothing ran out of memory on the way */

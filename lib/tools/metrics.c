@@ -171,6 +171,7 @@ enum tfm_status tfm__metrics_open(const char *path, uint64_t keep, struct tfm__m
     struct tfm__metrics *m = calloc(1, sizeof *m);
     enum tfm_status status = TFM_STATUS_OK;
 
+    tfm_error_clear(err);
     if (!m || !(m->path = strdup(path))) {
         free(m);
         return tfm_error_set(err, TFM_STATUS_NOMEM, "%s: out of memory", path);
@@ -225,6 +226,7 @@ enum tfm_status tfm__metrics_add(struct tfm__metrics *metrics, const struct tfm_
     const size_t size = text ? strlen(text) : 0;
     enum tfm_status status;
 
+    tfm_error_clear(err);
     json_decref(object);
     if (text) {
         text[size] = '\n'; /* in the place of the 0: one write a line */
@@ -296,8 +298,10 @@ enum tfm_status tfm__metrics_load(const char *path, struct tfm__metrics_columns 
     char *text = NULL;
     size_t size = 0;
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    enum tfm_status status =
-        fd < 0 ? io_error(path, "opened", errno, err) : read_all(fd, path, &text, &size, err);
+    enum tfm_status status;
+
+    tfm_error_clear(err);
+    status = fd < 0 ? io_error(path, "opened", errno, err) : read_all(fd, path, &text, &size, err);
 
     if (status == TFM_STATUS_OK)
         status = walk(path, text, size, UINT64_MAX, fill, &filling, &extent, err);

@@ -732,4 +732,5 @@ def main():
     print("%d cases, %d files, %d bytes" % (len(cases), len(files), sum(map(len, files.values()))))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -303,6 +303,24 @@ START_TEST(weights_of_a_stack)
 }
 END_TEST
 
+/* A head of its own starts with the same numbers whether logits or a loss are made of it. */
+START_TEST(head_of_a_loss)
+{
+    const struct tfm_nn_decoder config = {.vocab = 32, .width = 8, .head_dim = 4, .positions = 4};
+    float logits[32 * 8];
+    struct tfm_error err = {0};
+
+    tfm_nn_decoder(graph, &config);
+    ck_assert_msg(tfm_nn_init_weights(graph, 3, weights, &err) == TFM_STATUS_OK, "%s", err.text);
+    memcpy(logits, values_of("output.weight"), sizeof logits);
+    teardown();
+    setup();
+    tfm_nn_decoder_loss(graph, &config);
+    ck_assert_msg(tfm_nn_init_weights(graph, 3, weights, &err) == TFM_STATUS_OK, "%s", err.text);
+    ck_assert_mem_eq(values_of("output.weight"), logits, sizeof logits);
+}
+END_TEST
+
 /* A parameter or buffer of which no layer says how it starts is named. */
 START_TEST(unknown_start)
 {
@@ -333,6 +351,7 @@ int main(void)
     tcase = tests_case(suite, "weights");
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, weights_of_a_stack);
+    tcase_add_test(tcase, head_of_a_loss);
     tcase_add_loop_test(tcase, unknown_start, 0, 2);
     return tests_run(suite);
 }

@@ -222,7 +222,7 @@ END_TEST
 START_TEST(a_file_that_cannot_be_written)
 {
     const struct tfm__curve curve = {"t", "x", "y", NULL, 0};
-    struct tfm_error err = {0};
+    struct tfm_error err = {TFM_STATUS_FORMAT, "of an earlier call"};
 
     ck_assert_int_eq(tfm__curve_write("nowhere/a.svg", &curve, &err), TFM_STATUS_IO);
     ck_assert_ptr_nonnull(strstr(err.text, "nowhere/a.svg"));

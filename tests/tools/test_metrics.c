@@ -254,9 +254,10 @@ END_TEST
 
 START_TEST(files_that_cannot_be_opened)
 {
-    struct tfm_error err = {0};
+    struct tfm_error err = {TFM_STATUS_FORMAT, "of an earlier call"};
 
     ck_assert_int_eq(tfm__metrics_open("nowhere/m", 0, &metrics, &err), TFM_STATUS_IO);
+    ck_assert_ptr_nonnull(strstr(err.text, "nowhere/m"));
     ck_assert_int_eq(tfm__metrics_open(".", 0, &metrics, &err), TFM_STATUS_IO);
     ck_assert_int_eq(tfm__metrics_open("/dev/null", 0, &metrics, &err), TFM_STATUS_IO);
     ck_assert_int_eq(tfm__metrics_load("nowhere/m", &columns, &err), TFM_STATUS_IO);

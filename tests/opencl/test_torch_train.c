@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: MIT
+ * PyTorch's training on the OpenCL backend (PoCL). */
+#include "tests/golden/torch_train_cases.h"
+
+int main(void)
+{
+    return torch_train_cases_run("opencl");
+}
