@@ -417,7 +417,7 @@ START_TEST(cross_entropy)
 
     tfm_graph_train(graph, weight);
     tfm_graph_watch(graph, x);
-    struct tfm_tensor *y = tfm_op_cross_entropy(graph, x, weight, targets, NULL);
+    struct tfm_tensor *y = tfm_op_cross_entropy(graph, x, weight, targets, 0, NULL);
     tfm_graph_output(graph, y, "loss");
     ck_assert_int_eq(tfm_graph_backward(graph, 1, &y, &dloss, NULL), TFM_STATUS_OK);
     tfm_graph_output(graph, tfm_graph_gradient(graph, x), "dx");
