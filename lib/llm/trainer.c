@@ -413,6 +413,20 @@ uint64_t tfm_trainer_held(const struct tfm_trainer *trainer)
     return trainer->held;
 }
 
+void tfm_trainer_summarize(const struct tfm_trainer *trainer, struct tfm_plan_summary *summary)
+{
+    struct tfm_plan_summary update;
+
+    tfm_plan_summarize(trainer->train.plan, summary);
+    tfm_optimizer_summarize(trainer->optimizer, &update);
+    summary->nodes += update.nodes;
+    summary->segments += update.segments;
+    summary->fallbacks += update.fallbacks;
+    summary->device_changes += update.device_changes;
+    summary->arena_bytes += update.arena_bytes;
+    summary->state_bytes = update.state_bytes;
+}
+
 const struct tfm_plan *tfm_trainer_plan(const struct tfm_trainer *trainer)
 {
     return trainer->train.plan;

@@ -114,6 +114,8 @@ char *tfm__trainer_identity(const struct tfm_trainer *trainer)
         return NULL;
     put_settings(to, &trainer->settings);
     put_data(to, "text", trainer->data.train);
+    /* fewer if some are held out than if there is another text for validation: another order */
+    fprintf(to, "windows: %" PRIu64 " to train on\n", trainer->windows.train);
     (void)tfm_graph_parameters(graph, put_parameter, &walk);
     (void)tfm_graph_buffers(graph, put_buffer, &walk);
     put_nodes(to, graph);

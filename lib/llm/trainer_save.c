@@ -150,6 +150,8 @@ static enum tfm_status get(void *context, struct tfm_exec *exec, const struct tf
 
     if (status == TFM_STATUS_OK)
         status = tfm_exec_state_write(exec, tensor->name, data, bytes, loading->err);
+    if (status == TFM_STATUS_OK)
+        tfm_checkpoint_drop(loading->checkpoint, data, bytes);
     return status;
 }
 

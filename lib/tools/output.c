@@ -22,6 +22,7 @@ void tfm__output_init(void)
         if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", modes[fd]) != fd)
             return; /* no /dev/null: nothing better can be done, nor said */
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
 }
 
 static int write_failed(int error)

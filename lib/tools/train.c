@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * `tfm train`: texts in; checkpoints, curve and a model out. */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -31,6 +33,7 @@ struct train {
     struct tfm_checkpoint *checkpoint; /* of --resume, while it is loaded */
     struct tfm__train_report report;
     uint64_t last_step, saved;
+    int lock; /* the folder, as long as it is ours; -1 = none */
 };
 
 /* ---- before anything is computed ---- */
@@ -54,6 +57,21 @@ static int exists(const struct tfm__options *options, const char *name)
     return there;
 }
 
+/* Two processes would overwrite each other's files. Where folders cannot be locked, nobody is kept out. */
+static int lock_folder(struct train *train)
+{
+    const char *folder = train->options->train_out;
+
+    train->lock = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (train->lock < 0)
+        return tfm__failed("%s: cannot be opened: %s", folder, strerror(errno));
+    if (flock(train->lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        return tfm__failed("%s: another tfm train is at work in it: wait for its end, or name "
+                           "another folder with --out",
+                           folder);
+    return TFM__EXIT_OK;
+}
+
 /* Nothing that is there is overwritten. */
 static int open_folder(struct train *train)
 {
@@ -63,6 +81,8 @@ static int open_folder(struct train *train)
 
     if (mkdir(options->train_out, 0777) != 0 && errno != EEXIST)
         return tfm__failed("%s: cannot be made: %s", options->train_out, strerror(errno));
+    if (lock_folder(train) != TFM__EXIT_OK)
+        return TFM__EXIT_FAILED;
     if (!options->resume)
         return exists(options, TFM_CHECKPOINT_LAST) || exists(options, TFM_CHECKPOINT_PREVIOUS)
                    ? tfm__failed(
@@ -147,14 +167,14 @@ static void tell_begin(const struct train *train)
     const struct tfm_trainer *trainer = train->trainer;
     struct tfm_plan_summary plan;
 
-    tfm_plan_summarize(tfm_trainer_plan(trainer), &plan);
+    tfm_trainer_summarize(trainer, &plan);
     tfm__message("%" PRIu64 " parameters, %" PRIu64 " windows of %lld tokens to train on, %" PRIu64
                  " for validation",
                  tfm_trainer_parameters(trainer), tfm_trainer_windows(trainer),
                  (long long)train->settings.length, tfm_trainer_held(trainer));
     tfm__message(
         "%s: %s: %u nodes, %u of them on another device; %.1f MB of activations, %.1f MB of "
-        "parameters and gradients",
+        "parameters, gradients and moments",
         train->report.backend, train->report.device, plan.nodes, plan.fallbacks,
         (double)plan.arena_bytes / 1e6, (double)plan.state_bytes / 1e6);
     if (tfm_trainer_steps(trainer) > 0)
@@ -173,7 +193,7 @@ static int open_all(struct train *train)
         train->settings.save_every = train->options->save_every;
     if (code == TFM__EXIT_OK)
         code = tfm__train_data_open(train->options, train->initial, train->decoder.vocab,
-                                    &train->data);
+                                    train->checkpoint != NULL, &train->data);
     if (code == TFM__EXIT_OK)
         code = tfm__setup_on_devices(train->options, open_trainer, train, &train->setup);
     return code == TFM__EXIT_OK ? resume(train) : code;
@@ -257,11 +277,21 @@ static int steps(struct train *train)
 
 /* ---- at the end ---- */
 
+/* The configuration's, without folder and ending: what two trainings with the same one share. */
+static void model_name(const struct tfm__options *options, char *name, size_t size)
+{
+    const char *slash = strrchr(options->config, '/'), *base = slash ? slash + 1 : options->config;
+    const char *end = strrchr(base, '.');
+
+    snprintf(name, size, "%.*s", (int)(end && end != base ? (size_t)(end - base) : strlen(base)),
+             base);
+}
+
 static int export_model(struct train *train)
 {
-    struct tfm_export what = {.decoder = &train->decoder,
-                              .tokenizer = train->data.tokenizer_path,
-                              .name = train->options->train_out};
+    char name[256];
+    struct tfm_export what = {
+        .decoder = &train->decoder, .tokenizer = train->data.tokenizer_path, .name = name};
     char *gguf = tfm__train_path(train->options, "model.gguf"),
          *folder = tfm__train_path(train->options, "model");
     struct tfm_weights *weights = NULL;
@@ -269,6 +299,7 @@ static int export_model(struct train *train)
     struct tfm_error err, why;
     enum tfm_status status = gguf && folder ? TFM_STATUS_OK : TFM_STATUS_NOMEM;
 
+    model_name(train->options, name, sizeof name);
     if (status == TFM_STATUS_OK)
         status = tfm_trainer_weights(train->trainer, &weights, &err);
     if (status == TFM_STATUS_OK) {
@@ -318,15 +349,16 @@ static int train_all(struct train *train)
 
 int tfm__verb_train(const struct tfm__options *options)
 {
-    struct train train = {.options = options};
+    struct train train = {.options = options, .lock = -1};
     int code = check_options(options);
 
     if (code != TFM__EXIT_OK)
         return code;
+    /* who asks for the curve before there is one must not end the program */
+    tfm__ask_catch();
     code = open_all(&train);
     if (code == TFM__EXIT_OK) {
         tfm__interrupt_catch();
-        tfm__ask_catch();
         code = train_all(&train);
     }
     tfm_trainer_destroy(train.trainer);
@@ -335,5 +367,7 @@ int tfm__verb_train(const struct tfm__options *options)
     tfm__train_data_deinit(&train.data);
     tfm__setup_close(&train.setup);
     tfm_model_close(train.initial);
+    if (train.lock >= 0)
+        close(train.lock);
     return code;
 }

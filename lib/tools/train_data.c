@@ -184,6 +184,33 @@ static enum tfm_status encode(void *context, const char *text, size_t size, stru
     return tfm_tokenizer_add_text(e->tokenizer, e->writer, text, size, err);
 }
 
+/* What was written, as the file `to`. One that is there and holds the same stays; if it holds something else and a training
+ * has begun with it, it stays too. */
+static int keep_or_finish(const char *from, const char *to, const struct tfm__train_data *data,
+                          struct tfm_dataset_writer *writer)
+{
+    struct tfm_dataset *old = NULL;
+    struct tfm_error err;
+    int code = TFM__EXIT_OK;
+
+    /* one that is damaged is made again: the checkpoint knows what belongs to it */
+    if (access(to, F_OK) == 0 && tfm_dataset_open(to, &old, &err) == TFM_STATUS_OK) {
+        const int same = tfm_dataset_writer_same(writer, old);
+        const size_t n = tfm_dataset_count(old);
+        tfm_dataset_close(old);
+        if (same)
+            return TFM__EXIT_OK;
+        if (data->begun)
+            return tfm__failed("%s: the training in this folder was begun with another text than "
+                               "%s (%zu tokens): train with what it was begun with, or name "
+                               "another folder with --out",
+                               to, from, n);
+    }
+    if (tfm_dataset_writer_finish(writer, &err) != TFM_STATUS_OK)
+        code = tfm__failed("%s", err.text);
+    return code;
+}
+
 static int write_tokens(const char *from, const char *to, struct tfm__train_data *data)
 {
     struct encoding encoding = {data->tokenizer, NULL};
@@ -199,8 +226,8 @@ static int write_tokens(const char *from, const char *to, struct tfm__train_data
         code = tfm__failed("%s", err.text);
     if (code == TFM__EXIT_OK)
         code = each_text(from, "encoding", encode, &encoding, &data->bytes);
-    if (code == TFM__EXIT_OK && tfm_dataset_writer_finish(encoding.writer, &err) != TFM_STATUS_OK)
-        code = tfm__failed("%s", err.text);
+    if (code == TFM__EXIT_OK)
+        code = keep_or_finish(from, to, data, encoding.writer);
     tfm_dataset_writer_destroy(encoding.writer);
     tfm__signals_release(&held);
     return code;
@@ -226,11 +253,12 @@ static int open_tokens(const struct tfm__options *options, const char *from, con
 }
 
 int tfm__train_data_open(const struct tfm__options *options, const struct tfm_model *initial,
-                         int64_t vocab, struct tfm__train_data *data)
+                         int64_t vocab, int begun, struct tfm__train_data *data)
 {
     int code;
 
-    *data = (struct tfm__train_data){.tokenizer_path = tfm__train_path(options, "tokenizer.gguf")};
+    *data = (struct tfm__train_data){.tokenizer_path = tfm__train_path(options, "tokenizer.gguf"),
+                                     .begun = begun};
     if (!data->tokenizer_path)
         return TFM__EXIT_FAILED;
     code = open_tokenizer(options, initial, vocab, data);

@@ -23,7 +23,7 @@ int tfm__train_report_open(struct tfm__train_report *report)
 
     if (!path)
         return TFM__EXIT_FAILED;
-    tfm_plan_summarize(tfm_trainer_plan(report->trainer), &plan);
+    tfm_trainer_summarize(report->trainer, &plan);
     report->fallback = plan.nodes ? (double)plan.fallbacks / plan.nodes : 0;
     tfm__progress_init(&report->progress);
     tfm__progress_begin(&report->progress, "training");

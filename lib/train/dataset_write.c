@@ -87,6 +87,17 @@ enum tfm_status tfm_dataset_writer_add(struct tfm_dataset_writer *writer, const 
     return status;
 }
 
+int tfm_dataset_writer_same(const struct tfm_dataset_writer *writer,
+                            const struct tfm_dataset *dataset)
+{
+    const struct tfm_dataset_writer *w = writer;
+
+    return w->vocab == tfm_dataset_vocab(dataset) &&
+           w->tokenizer == tfm_dataset_tokenizer(dataset) &&
+           w->count == tfm_dataset_count(dataset) &&
+           tfm__fnv(w->checksum, w->buffer, w->n) == tfm_dataset_checksum(dataset);
+}
+
 enum tfm_status tfm_dataset_writer_finish(struct tfm_dataset_writer *writer, struct tfm_error *err)
 {
     struct tfm_dataset_writer *w = writer;

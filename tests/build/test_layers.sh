@@ -19,7 +19,7 @@ allowed() {
         lib/include/tfm/bpe_train.h | lib/include/tfm/convert.h | lib/include/tfm/export.h | \
             lib/include/tfm/gguf_write.h | lib/include/tfm/train_settings.h | lib/include/tfm/gguf.h | lib/include/tfm/llm.h | lib/include/tfm/model.h | \
             lib/include/tfm/safetensors.h | lib/include/tfm/sampler.h | \
-            lib/include/tfm/session.h | lib/include/tfm/tokenizer.h)
+            lib/include/tfm/session.h | lib/include/tfm/tokenizer.h | lib/include/tfm/trainer.h)
             echo 'tfm/.*' ;;
         lib/include/tfm/tfm.h | lib/include/tfm/cache.h | lib/include/tfm/nn.h | \
             lib/include/tfm/positions.h)

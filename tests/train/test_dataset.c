@@ -114,6 +114,37 @@ START_TEST(writers_that_fail)
 }
 END_TEST
 
+/* Catches: ids that are taken for others, or others for them, also those that are not written out yet. */
+START_TEST(the_same_ids)
+{
+    static const struct {
+        uint64_t vocab, tokenizer;
+        int32_t last;
+        size_t n;
+        int same;
+    } rows[] = {{300, 77, 5, 7, 1}, {300, 77, 5, 7, 1}, {300, 77, 6, 7, 0},
+                {300, 77, 5, 6, 0}, {300, 78, 5, 7, 0}, {301, 77, 5, 7, 0}};
+    int32_t ids[] = {1, 2, 3, 4, 0, 1, 5};
+    struct tfm_error err = {0};
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct tfm_dataset_writer *writer = NULL;
+        ck_assert_int_eq(
+            tfm_dataset_writer_create("b.tok", rows[i].vocab, rows[i].tokenizer, &writer, &err),
+            TFM_STATUS_OK);
+        ids[6] = rows[i].last;
+        ck_assert_int_eq(tfm_dataset_writer_add(writer, ids, rows[i].n, &err), TFM_STATUS_OK);
+        if (i == 0) {
+            ck_assert_int_eq(tfm_dataset_writer_finish(writer, &err), TFM_STATUS_OK);
+            reopen("b.tok");
+        } else {
+            ck_assert_int_eq(tfm_dataset_writer_same(writer, dataset), rows[i].same);
+        }
+        tfm_dataset_writer_destroy(writer);
+    }
+}
+END_TEST
+
 /* Every truncation, one byte more, and every byte changed. Only the checksum of the tokenizer may be another.
  * Catches: a file that is believed. */
 START_TEST(damaged_files)
@@ -292,6 +323,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, enter_folder, leave_folder);
     tcase_add_loop_test(tcase, what_is_written, 0, (int)(sizeof sizes / sizeof *sizes));
     tcase_add_test(tcase, writers_that_fail);
+    tcase_add_test(tcase, the_same_ids);
     tcase_add_test(tcase, damaged_files);
     tcase_add_test(tcase, a_foreign_id);
     tcase_add_loop_test(tcase, epochs, 0, (int)(sizeof counts / sizeof *counts));

@@ -361,6 +361,22 @@ START_TEST(recomputed_values_are_the_same)
 }
 END_TEST
 
+/* Catches: a summary that leaves out the update, so that its nodes could fall back without a word. */
+START_TEST(the_summary_has_the_update)
+{
+    const struct tfm_trainer_settings s = settings();
+    struct tfm_trainer *trainer = create(&s, NULL);
+    struct tfm_plan_summary passes, all;
+    enum { TENSORS = 2 + 2 * 9 }; /* table and norm; of a block 2 norms and 7 matrices */
+
+    tfm_plan_summarize(tfm_trainer_plan(trainer), &passes);
+    tfm_trainer_summarize(trainer, &all);
+    ck_assert_uint_ge(all.nodes, passes.nodes + 2 * TENSORS); /* a norm and an update each */
+    ck_assert_uint_ge(all.state_bytes, 16 * tfm_trainer_parameters(trainer));
+    tfm_trainer_destroy(trainer);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("trainer");
@@ -375,5 +391,6 @@ int main(void)
     tcase_add_test(tcase, what_is_not_finite_is_named);
     tcase_add_test(tcase, values_that_are_given_and_taken);
     tcase_add_test(tcase, recomputed_values_are_the_same);
+    tcase_add_test(tcase, the_summary_has_the_update);
     return tests_run(suite);
 }

@@ -18,6 +18,7 @@ extern "C" {
 /* ---- writing ---- */
 
 struct tfm_dataset_writer; /* one thread at a time */
+struct tfm_dataset;        /* immutable after open, so thread-safe */
 
 /* Begins a file beside `path`. Ids take 2 bytes if vocab <= 65536. INVALID_ARGUMENT: vocab 0 or above 2^31, or `path` is
  * a pipe or device; IO; NOMEM. */
@@ -28,6 +29,9 @@ TFM_API enum tfm_status tfm_dataset_writer_create(const char *path, uint64_t voc
 /* Appends n ids. OUT_OF_RANGE: an id that is not in [0, vocab): nothing of this call is appended; IO. */
 TFM_API enum tfm_status tfm_dataset_writer_add(struct tfm_dataset_writer *writer,
                                                const int32_t *ids, size_t n, struct tfm_error *err);
+/* 1 if finish would write what is in `dataset`: the same ids of the same tokenizer. */
+TFM_API int tfm_dataset_writer_same(const struct tfm_dataset_writer *writer,
+                                    const struct tfm_dataset *dataset);
 /* Makes it the file: fsync, rename, fsync of the folder. IO: the old file is as it was. Destroy the writer
  * afterwards. */
 TFM_API enum tfm_status tfm_dataset_writer_finish(struct tfm_dataset_writer *writer,
@@ -36,8 +40,6 @@ TFM_API enum tfm_status tfm_dataset_writer_finish(struct tfm_dataset_writer *wri
 TFM_API void tfm_dataset_writer_destroy(struct tfm_dataset_writer *writer);
 
 /* ---- reading ---- */
-
-struct tfm_dataset; /* immutable after open, so thread-safe */
 
 /* Maps the file and reads it once. IO; FORMAT: no token file, another version, truncated or longer than it says,
  * an id outside of the vocabulary, or bytes that do not give the checksum; NOMEM. */

@@ -84,7 +84,10 @@ tfm_trainer_parameters(const struct tfm_trainer *trainer); /* values, not tensor
 /* Windows of the data; those of validation. */
 TFM_API uint64_t tfm_trainer_windows(const struct tfm_trainer *trainer);
 TFM_API uint64_t tfm_trainer_held(const struct tfm_trainer *trainer);
-/* The plan of forward and backward: what fell back, how many bytes. */
+/* Forward, backward and update together: what fell back, how many bytes. state_bytes: parameters, gradients, moments. */
+TFM_API void tfm_trainer_summarize(const struct tfm_trainer *trainer,
+                                   struct tfm_plan_summary *summary);
+/* The plan of forward and backward, node by node. */
 TFM_API const struct tfm_plan *tfm_trainer_plan(const struct tfm_trainer *trainer);
 /* Copies of all parameters as F32 (the master values of BF16), for export; release them. */
 TFM_API enum tfm_status tfm_trainer_weights(struct tfm_trainer *trainer,
