@@ -40,6 +40,21 @@ TFM_INLINE uint16 tfm_bf16_round(float16 value)
 #endif
 }
 
+/* 32 values as they follow one another, low before high. */
+TFM_INLINE uint16 tfm_bf16_join(float16 low, float16 high)
+{
+#if TFM_BF16_WAY == TFM_BF16_ASM
+    uint16 joined;
+    __asm__("vcvtne2ps2bf16 %2, %1, %0" : "=v"(joined) : "v"(high), "v"(low));
+    return joined;
+#else
+    uint16 joined;
+    joined.lo = as_uint8(tfm_to_bf16x16(low));
+    joined.hi = as_uint8(tfm_to_bf16x16(high));
+    return joined;
+#endif
+}
+
 /* c is written soon: a processor gets it while it does something else. */
 TFM_INLINE void tfm_bf16_fetch(__global float *c)
 {
@@ -50,15 +65,18 @@ TFM_INLINE void tfm_bf16_fetch(__global float *c)
 #endif
 }
 
-/* The proof: w [n][16] words, x [n] words, y [16] the sums over all of them, f [n][16] floats rounded to g. */
+/* The proof: w [n][16] words, x [n] words, y [16] the sums over all of them; f [n][16] floats, g [n][16] rounded one
+ * by one, h [n][16] as they follow one another, then the same negative. */
 __kernel void tfm_run_bf16_proof(__global const uint *w, __global const uint *x, __global float *y,
-                                 __global const float *f, __global uint *g, uint n)
+                                 __global const float *f, __global uint *g, __global uint *h,
+                                 uint n)
 {
     float16 acc = 0.0f;
 
     for (uint i = 0; i < n; i++) {
         acc = tfm_bf16_dot(acc, vload16(i, w), x[i]);
         vstore16(tfm_bf16_round(vload16(i, f)), i, g);
+        vstore16(tfm_bf16_join(vload16(i, f), -vload16(i, f)), i, h);
     }
     vstore16(acc, 0, y);
 }

@@ -420,20 +420,28 @@ __kernel void tfm_run_bf16_rows(__global const uchar *x, __global uchar *to,
     __global const uchar *from = x + s->at[0];
     __global uint *cells = (__global uint *)(to + s->at[1]);
     const uint part = get_group_id(0), parts = get_num_groups(0), groups = (s->width + 31) / 32;
-    const ulong units = (ulong)tfm_vectors(s, rows) * groups,
-                end = tfm_share(units, part + 1, parts);
+    const ulong units = (ulong)tfm_vectors(s, rows) * groups;
+    const ulong begin = tfm_share(units, part, parts);
+    ulong left = tfm_share(units, part + 1, parts) - begin, row = begin / groups;
 
-    for (ulong unit = tfm_share(units, part, parts); unit < end; unit++) {
-        const ulong row = unit / groups;
-        const uint group = (uint)(unit % groups), left = s->width - 32 * group;
-        const ulong at = row * s->width + 32 * group;
-        const uint16 low = tfm_bf16_round(tfm_matrix_take(from, at, left, TFM_STEP_F32));
-        const uint16 high = tfm_bf16_round(
-            tfm_matrix_take(from, at + 16, left > 16 ? left - 16 : 0u, TFM_STEP_F32));
-        __global ushort *place =
-            (__global ushort *)(cells + row * TFM_BF16_STRIDE(s->width) + 16 * group);
-        vstore16(convert_ushort16(low), 0, place);
-        vstore16(convert_ushort16(high), 1, place);
+    for (uint first = (uint)(begin % groups); left > 0; row++, first = 0) {
+        const uint end = (uint)min((ulong)groups, first + left), whole = min(end, s->width / 32);
+        __global const float *values = (__global const float *)from + row * s->width;
+        __global uint *place = cells + row * TFM_BF16_STRIDE(s->width);
+        left -= end - first;
+        for (; first < whole; first++)
+            tfm_put16_uint(
+                tfm_bf16_join(vload16(2 * first, values), vload16(2 * first + 1, values)), first,
+                place);
+        if (first < end) {
+            const uint lanes = s->width - 32 * first;
+            tfm_put16_uint(
+                tfm_bf16_join(tfm_matrix_take((__global const uchar *)values, 32 * first, lanes,
+                                              TFM_STEP_F32),
+                              tfm_matrix_take((__global const uchar *)values, 32 * first + 16,
+                                              lanes > 16 ? lanes - 16 : 0u, TFM_STEP_F32)),
+                first, place);
+        }
     }
 }
 
@@ -455,10 +463,15 @@ __kernel void tfm_run_bf16_turned(__global const uchar *x, __global uchar *to,
         const uint lanes = min(s->width - m, 16u);
         for (uint k = first; k < min(first + 16, cells); k++) {
             const ulong at = 2ul * k * s->width + m;
-            const uint16 one = tfm_bf16_round(tfm_matrix_take(from, at, lanes, TFM_STEP_F32));
-            const uint16 two = tfm_bf16_round(
-                tfm_matrix_take(from, at + s->width, 2 * k + 1 < n ? lanes : 0u, TFM_STEP_F32));
-            const uint16 pairs = one | two << 16;
+            uint16 pairs;
+            if (lanes == 16 && 2 * k + 1 < n)
+                pairs = tfm_bf16_round(tfm_load16(from, at, TFM_STEP_F32)) |
+                        tfm_bf16_round(tfm_load16(from, at + s->width, TFM_STEP_F32)) << 16;
+            else
+                pairs = tfm_bf16_round(tfm_matrix_take(from, at, lanes, TFM_STEP_F32)) |
+                        tfm_bf16_round(tfm_matrix_take(from, at + s->width,
+                                                       2 * k + 1 < n ? lanes : 0u, TFM_STEP_F32))
+                            << 16;
             vstore8(pairs.lo, (ulong)(m / 8) * cells + k, turned);
             if (lanes > 8)
                 vstore8(pairs.hi, (ulong)(m / 8 + 1) * cells + k, turned);

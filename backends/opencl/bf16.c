@@ -42,6 +42,7 @@ struct proof {
     uint16_t w[PROOF_WORDS][TFM_PANEL][2], x[PROOF_WORDS][2];
     float y[TFM_PANEL];
     uint32_t f[PROOF_WORDS][TFM_PANEL], g[PROOF_WORDS][TFM_PANEL];
+    uint16_t h[PROOF_WORDS][2][TFM_PANEL];
 };
 
 /* Whole numbers of up to 127 are bf16, and their sums f32. */
@@ -105,7 +106,9 @@ static int proof_right(const struct proof *p)
         for (size_t i = 0; i < PROOF_WORDS; i++) {
             for (size_t k = 0; k < 2; k++)
                 sum += value_of(p->w[i][lane][k]) * value_of(p->x[i][k]);
-            if (!rounds_right(p->f[i][lane], p->g[i][lane]))
+            if (!rounds_right(p->f[i][lane], p->g[i][lane]) ||
+                !rounds_right(p->f[i][lane], p->h[i][0][lane]) ||
+                !rounds_right(p->f[i][lane] ^ 0x80000000u, p->h[i][1][lane]))
                 return 0;
         }
         if (sum != p->y[lane])
@@ -125,9 +128,10 @@ static int prove(struct tfm__cl_device *d, const struct way *way, struct tfm_err
     const struct tfm__cl_proof run = {
         .kernel = &kernel,
         .what = "the proof of products of bf16",
-        .n = 5,
-        .host = {proof.w, proof.x, proof.y, proof.f, proof.g},
-        .bytes = {sizeof proof.w, sizeof proof.x, sizeof proof.y, sizeof proof.f, sizeof proof.g},
+        .n = 6,
+        .host = {proof.w, proof.x, proof.y, proof.f, proof.g, proof.h},
+        .bytes = {sizeof proof.w, sizeof proof.x, sizeof proof.y, sizeof proof.f, sizeof proof.g,
+                  sizeof proof.h},
         .words = PROOF_WORDS};
     if (tfm__cl_proof_run(d, &run, why) != TFM_STATUS_OK)
         return 0;

@@ -80,7 +80,7 @@ enum tfm_status tfm__cl_program_of(struct tfm__cl_device *device,
 
 /* ---- proofs (proof.c) ---------------------------------------------------------------------------- */
 
-enum { TFM__CL_PROOF_BUFFERS = 5 };
+enum { TFM__CL_PROOF_BUFFERS = 6 };
 
 /* One launch of one part: the arguments are n buffers, filled from host[i], and `words`; what they hold then goes
  * back to host[i]. */
