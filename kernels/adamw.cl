@@ -69,9 +69,12 @@ __kernel void tfm_run_adamw(__global uchar *w, __global uchar *g, __global uchar
     if (narrow == TFM_STEP_NONE) {
         for (ulong u = tfm_first(units, part, parts); u < end; u += stride)
             tfm_adamw_unit(w, g, m, v, master, TFM_STEP_NONE, &h, u * TFM_VECTOR, TFM_VECTOR);
+    } else if (narrow == TFM_STEP_BF16) { /* with a constant type there is no branch in the loop */
+        for (ulong u = tfm_first(units, part, parts); u < end; u += stride)
+            tfm_adamw_unit(w, g, m, v, master, TFM_STEP_BF16, &h, u * TFM_VECTOR, TFM_VECTOR);
     } else {
         for (ulong u = tfm_first(units, part, parts); u < end; u += stride)
-            tfm_adamw_unit(w, g, m, v, master, narrow, &h, u * TFM_VECTOR, TFM_VECTOR);
+            tfm_adamw_unit(w, g, m, v, master, TFM_STEP_F16, &h, u * TFM_VECTOR, TFM_VECTOR);
     }
     if (left > 0 && part == parts - 1)
         tfm_adamw_unit(w, g, m, v, master, narrow, &h, (ulong)units * TFM_VECTOR, left);

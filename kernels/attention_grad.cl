@@ -16,18 +16,17 @@
  *   query 1   [   ][    ]       cell 1  [   ][    ]    with dy and q
  *
  * Work map: unit u goes to part u % parts; a part has `scratch` floats to itself. A sum runs over the tiles from
- * left to right and belongs to one unit. gather and bias: a part takes a run of the elements of bias, and of
- * drel_bias. */
+ * left to right and belongs to one unit. */
+#ifndef TFM_ATTENTION_GRAD_UNITS_CL
+#include "attention_grad_units.cl"
+#endif
 #ifndef TFM_MATRIX_CL
 #include "matrix.cl"
 #endif
 
-#define TFM_ATTENTION_GRAD_TILE 64u
-
 /* What a part works with. */
 struct tfm_attention_grad {
-    __global const float *q, *k, *v, *dy;
-    __global const float *bias;       /* of distance 0; 0 = none */
+    struct tfm_attention_grad_unit of;
     __global float *queries, *slopes; /* [TILE][d] of q times scale and of dy */
     __global float *s, *p;            /* [TILE][TILE], rows as long as the tile is wide */
     __global float *a, *b;            /* [TILE][d], sums */
@@ -36,7 +35,6 @@ struct tfm_attention_grad {
     float base[TFM_ATTENTION_GRAD_TILE], delta[TFM_ATTENTION_GRAD_TILE];
     int own[TFM_ATTENTION_GRAD_TILE], begin[TFM_ATTENTION_GRAD_TILE], end[TFM_ATTENTION_GRAD_TILE];
     uint head[TFM_ATTENTION_GRAD_TILE];
-    uint first_row, all, group; /* of the sequence: its first row and how many; the kv head */
 };
 
 static void tfm_attention_grad_start(struct tfm_attention_grad *x, __global float *workspace,
@@ -45,7 +43,6 @@ static void tfm_attention_grad_start(struct tfm_attention_grad *x, __global floa
     const uint vectors = TFM_ATTENTION_GRAD_TILE * s->head_dim;
     const uint scores = TFM_ATTENTION_GRAD_TILE * TFM_ATTENTION_GRAD_TILE;
 
-    x->bias = s->bias_at ? workspace + s->bias_at + (ulong)s->span * s->heads : 0;
     x->queries = workspace + (ulong)get_group_id(0) * s->scratch;
     x->slopes = x->queries + vectors;
     x->a = x->slopes + vectors;
@@ -110,22 +107,6 @@ static void tfm_attention_grad_copy(__global const float *from, float factor, ui
         to[i] = from[i] * factor;
 }
 
-/* Row times H plus head of query number `number` of the sequence and kv head. */
-static ulong tfm_attention_grad_place(const struct tfm_attention_grad *x, uint number,
-                                      __global const struct tfm_step *s)
-{
-    const uint share = s->heads / s->kv_heads;
-    return ((ulong)x->first_row + number / share) * s->heads + x->group * share + number % share;
-}
-
-/* Bias of a head for a cell `distance` after the query. */
-static float tfm_attention_grad_bias(const struct tfm_attention_grad *x, int distance, uint head,
-                                     __global const struct tfm_step *s)
-{
-    const int span = (int)s->span;
-    return x->bias[(long)clamp(distance, -span, span) * (long)s->heads + head];
-}
-
 /* Queries [first, first + n): their vectors and what they see. */
 static void tfm_attention_grad_take(struct tfm_attention_grad *x, uint first, uint n,
                                     __global const struct tfm_step *s)
@@ -139,17 +120,15 @@ static void tfm_attention_grad_take(struct tfm_attention_grad *x, uint first, ui
         x->head[j] = 0;
         if (j >= n)
             continue;
-        const ulong place = tfm_attention_grad_place(x, first + j, s);
-        const int own = (int)((first + j) / share), window = (int)s->window;
+        const ulong place = tfm_attention_grad_place(&x->of, first + j, s);
+        const int own = (int)((first + j) / share);
+        const int2 sight = tfm_attention_grad_sight(&x->of, own, s);
         x->own[j] = own;
         x->head[j] = (uint)(place % s->heads);
-        x->end[j] = s->bidirectional ? (int)x->all : own + 1;
-        if (window > 0) {
-            x->begin[j] = own >= window ? own - window + 1 : 0;
-            x->end[j] = window < x->end[j] - own ? own + window : x->end[j];
-        }
-        tfm_attention_grad_copy(x->q + place * d, s->scale, d, x->queries + j * d);
-        tfm_attention_grad_copy(x->dy + place * d, 1.0f, d, x->slopes + j * d);
+        x->begin[j] = sight.x;
+        x->end[j] = sight.y;
+        tfm_attention_grad_copy(x->of.q + place * d, s->scale, d, x->queries + j * d);
+        tfm_attention_grad_copy(x->of.dy + place * d, 1.0f, d, x->slopes + j * d);
     }
 }
 
@@ -181,11 +160,11 @@ static void tfm_attention_grad_row(struct tfm_attention_grad *x, uint j, uint ce
             score = tfm_matrix_take((__global const uchar *)score_at, 0, lanes, TFM_STEP_F32);
         const float16 dp = tfm_matrix_take((__global const uchar *)dp_at, 0, lanes, TFM_STEP_F32);
         score = tfm_attention_grad_bend(score, &slope, s->softcap);
-        if (x->bias) {
+        if (x->of.bias) {
             float bias[16];
             for (uint n = 0; n < 16; n++)
                 bias[n] =
-                    tfm_attention_grad_bias(x, (int)(cell + i + n) - x->own[j], x->head[j], s);
+                    tfm_attention_grad_bias(&x->of, (int)(cell + i + n) - x->own[j], x->head[j], s);
             score += vload16(0, bias);
         }
         const float16 weight = select((float16)(0.0f), exp(score - x->base[j]), seen);
@@ -207,7 +186,7 @@ static void tfm_attention_grad_rows(struct tfm_attention_grad *x, uint first, ui
 
     tfm_attention_grad_take(x, first, n, s);
     for (uint j = 0; j < n; j++) {
-        const float base = lse[tfm_attention_grad_place(x, first + j, s)];
+        const float base = lse[tfm_attention_grad_place(&x->of, first + j, s)];
         x->base[j] = base == -INFINITY ? INFINITY : base;
     }
     tfm_attention_grad_clear(x->a, n * d);
@@ -216,16 +195,16 @@ static void tfm_attention_grad_rows(struct tfm_attention_grad *x, uint first, ui
     for (uint cell = (uint)x->begin[0]; cell < (uint)x->end[n - 1];
          cell += TFM_ATTENTION_GRAD_TILE) {
         const uint cells = min((uint)x->end[n - 1] - cell, TFM_ATTENTION_GRAD_TILE);
-        const ulong at = ((ulong)x->first_row + cell) * stride + x->group * d;
-        tfm_attention_grad_scores(x, x->queries, d, n, x->k + at, stride, cells, d, x->s);
-        tfm_attention_grad_scores(x, x->slopes, d, n, x->v + at, stride, cells, d, x->p);
+        const ulong at = tfm_attention_grad_cell(&x->of, cell, s);
+        tfm_attention_grad_scores(x, x->queries, d, n, x->of.k + at, stride, cells, d, x->s);
+        tfm_attention_grad_scores(x, x->slopes, d, n, x->of.v + at, stride, cells, d, x->p);
         for (uint j = 0; j < n; j++)
             tfm_attention_grad_row(x, j, cell, cells, s);
-        tfm_attention_grad_add(x, x->p, n, x->k + at, stride, d, cells, x->a);
-        tfm_attention_grad_add(x, x->s, n, x->k + at, stride, d, cells, x->b);
+        tfm_attention_grad_add(x, x->p, n, x->of.k + at, stride, d, cells, x->a);
+        tfm_attention_grad_add(x, x->s, n, x->of.k + at, stride, d, cells, x->b);
     }
     for (uint j = 0; j < n; j++) {
-        const ulong place = tfm_attention_grad_place(x, first + j, s);
+        const ulong place = tfm_attention_grad_place(&x->of, first + j, s);
         __global const float *a = x->a + j * d, *b = x->b + j * d;
         for (uint i = 0; i < d; i++)
             dq[place * d + i] = s->scale * fma(-x->delta[j], b[i], a[i]);
@@ -250,10 +229,11 @@ static void tfm_attention_grad_column(struct tfm_attention_grad *x, uint c, uint
             score = tfm_matrix_take((__global const uchar *)score_at, 0, lanes, TFM_STEP_F32);
         const float16 dp = tfm_matrix_take((__global const uchar *)dp_at, 0, lanes, TFM_STEP_F32);
         score = tfm_attention_grad_bend(score, &slope, s->softcap);
-        if (x->bias) {
+        if (x->of.bias) {
             float bias[16];
             for (uint j = 0; j < 16; j++)
-                bias[j] = tfm_attention_grad_bias(x, (int)cell - x->own[i + j], x->head[i + j], s);
+                bias[j] =
+                    tfm_attention_grad_bias(&x->of, (int)cell - x->own[i + j], x->head[i + j], s);
             score += vload16(0, bias);
         }
         const float16 weight = select((float16)(0.0f), exp(score - vload16(0, x->base + i)), seen);
@@ -278,28 +258,23 @@ static void tfm_attention_grad_cells(struct tfm_attention_grad *x, uint cell, ui
                                      __global const struct tfm_step *s)
 {
     const uint d = s->head_dim, stride = s->kv_heads * d, share = s->heads / s->kv_heads;
-    const ulong at = ((ulong)x->first_row + cell) * stride + x->group * d;
-    const uint window = s->window, last = cell + cells - 1;
-    uint row = s->bidirectional ? 0 : cell, end = x->all;
+    const ulong at = tfm_attention_grad_cell(&x->of, cell, s);
+    const uint2 seers = tfm_attention_grad_seers(&x->of, cell, cell + cells - 1, s);
 
-    if (window) {
-        row = s->bidirectional && cell >= window ? cell - window + 1 : row;
-        end = window < end - last ? last + window : end;
-    }
     tfm_attention_grad_clear(x->a, cells * d);
     tfm_attention_grad_clear(x->b, cells * d);
     if (sums)
         tfm_attention_grad_clear(sums, (2 * s->span + 1) * share);
-    for (uint first = row * share; first < end * share; first += TFM_ATTENTION_GRAD_TILE) {
-        const uint n = min(end * share - first, TFM_ATTENTION_GRAD_TILE);
+    for (uint first = seers.x * share; first < seers.y * share; first += TFM_ATTENTION_GRAD_TILE) {
+        const uint n = min(seers.y * share - first, TFM_ATTENTION_GRAD_TILE);
         tfm_attention_grad_take(x, first, n, s);
         for (uint j = 0; j < n; j++) {
-            const ulong place = tfm_attention_grad_place(x, first + j, s);
+            const ulong place = tfm_attention_grad_place(&x->of, first + j, s);
             x->base[j] = stats[2 * place];
             x->delta[j] = stats[2 * place + 1];
         }
-        tfm_attention_grad_scores(x, x->k + at, stride, cells, x->queries, d, n, d, x->s);
-        tfm_attention_grad_scores(x, x->v + at, stride, cells, x->slopes, d, n, d, x->p);
+        tfm_attention_grad_scores(x, x->of.k + at, stride, cells, x->queries, d, n, d, x->s);
+        tfm_attention_grad_scores(x, x->of.v + at, stride, cells, x->slopes, d, n, d, x->p);
         for (uint c = 0; c < cells; c++)
             tfm_attention_grad_column(x, c, cell + c, n, sums, s);
         tfm_attention_grad_add(x, x->p, cells, x->queries, d, d, n, x->a);
@@ -309,47 +284,6 @@ static void tfm_attention_grad_cells(struct tfm_attention_grad *x, uint cell, ui
         tfm_attention_grad_copy(x->a + c * d, 1.0f, d, dk + at + (ulong)c * stride);
         tfm_attention_grad_copy(x->b + c * d, 1.0f, d, dv + at + (ulong)c * stride);
     }
-}
-
-/* Unit `unit` of a run, `share` things a row: sets sequence and kv head, returns its first thing of `n`; n 0 = there
- * are fewer units. */
-static uint tfm_attention_grad_open(struct tfm_attention_grad *x, uint unit, uint share, uint *n,
-                                    __global const struct tfm_step *s, __global const int *rows)
-{
-    *n = 0;
-    for (uint q = 0; q < (uint)rows[TFM_ROWS_N_SEQ]; q++) {
-        const uint begin = (uint)tfm_rows_start(rows)[q], all = tfm_sequence_end(rows, q) - begin;
-        const uint tiles = (all * share + TFM_ATTENTION_GRAD_TILE - 1) / TFM_ATTENTION_GRAD_TILE;
-        if (unit >= tiles * s->kv_heads) {
-            unit -= tiles * s->kv_heads;
-            continue;
-        }
-        const uint first = unit / s->kv_heads * TFM_ATTENTION_GRAD_TILE;
-        x->group = unit % s->kv_heads;
-        x->first_row = begin;
-        x->all = all;
-        *n = min(all * share - first, TFM_ATTENTION_GRAD_TILE);
-        return first;
-    }
-    return 0;
-}
-
-__kernel void tfm_run_attention_grad_gather(__global const uchar *rel_bias,
-                                            __global const uchar *rel_bucket,
-                                            __global uchar *workspace,
-                                            __global const struct tfm_step *steps, uint index,
-                                            __global const int *rows)
-{
-    __global const struct tfm_step *s = steps + index;
-    const uint part = get_group_id(0), parts = get_num_groups(0);
-    const uint n = (2 * s->span + 1) * s->heads, end = (uint)tfm_share(n, part + 1, parts);
-    __global const float *from = (__global const float *)(rel_bias + s->at[0]);
-    __global const int *bucket = (__global const int *)(rel_bucket + s->at[1]);
-    __global float *to = (__global float *)(workspace + s->at[2]) + s->bias_at;
-    (void)rows;
-
-    for (uint i = (uint)tfm_share(n, part, parts); i < end; i++)
-        to[i] = from[(ulong)bucket[i / s->heads] * s->heads + i % s->heads];
 }
 
 __kernel void tfm_run_attention_grad_rows(__global const uchar *q, __global const uchar *k,
@@ -365,12 +299,10 @@ __kernel void tfm_run_attention_grad_rows(__global const uchar *q, __global cons
     uint n;
 
     tfm_attention_grad_start(&x, own, s);
-    x.q = (__global const float *)(q + s->at[0]);
-    x.k = (__global const float *)(k + s->at[1]);
-    x.v = (__global const float *)(v + s->at[2]);
-    x.dy = (__global const float *)(dy + s->at[3]);
+    tfm_attention_grad_operands(&x.of, q, k, v, dy, own, s);
     for (uint unit = get_group_id(0);; unit += get_num_groups(0)) {
-        const uint first = tfm_attention_grad_open(&x, unit, s->heads / s->kv_heads, &n, s, rows);
+        const uint first =
+            tfm_attention_grad_open(&x.of, unit, s->heads / s->kv_heads, &n, s, rows);
         if (n == 0)
             return;
         tfm_attention_grad_rows(&x, first, n, (__global const float *)(lse + s->at[4]),
@@ -393,47 +325,13 @@ __kernel void tfm_run_attention_grad_cells(__global const uchar *q, __global con
     uint n;
 
     tfm_attention_grad_start(&x, own, s);
-    x.q = (__global const float *)(q + s->at[0]);
-    x.k = (__global const float *)(k + s->at[1]);
-    x.v = (__global const float *)(v + s->at[2]);
-    x.dy = (__global const float *)(dy + s->at[3]);
+    tfm_attention_grad_operands(&x.of, q, k, v, dy, own, s);
     for (uint unit = get_group_id(0);; unit += get_num_groups(0)) {
-        const uint cell = tfm_attention_grad_open(&x, unit, 1, &n, s, rows);
+        const uint cell = tfm_attention_grad_open(&x.of, unit, 1, &n, s, rows);
         if (n == 0)
             return;
         tfm_attention_grad_cells(&x, cell, n, own + s->stats_at, (__global float *)(dk + s->at[4]),
                                  (__global float *)(dv + s->at[5]),
                                  s->partial_at ? own + s->partial_at + (ulong)unit * sums : 0, s);
-    }
-}
-
-/* drel_bias += for each distance of its bucket the sums of all units of its kv head, from left to right. */
-__kernel void tfm_run_attention_grad_bias(__global const uchar *rel_bucket,
-                                          __global uchar *drel_bias, __global uchar *workspace,
-                                          __global const struct tfm_step *steps, uint index,
-                                          __global const int *rows)
-{
-    __global const struct tfm_step *s = steps + index;
-    const uint part = get_group_id(0), parts = get_num_groups(0), share = s->heads / s->kv_heads;
-    const uint n = s->out * s->heads, end = (uint)tfm_share(n, part + 1, parts);
-    const uint distances = 2 * s->span + 1;
-    __global const int *bucket = (__global const int *)(rel_bucket + s->at[0]);
-    __global float *to = (__global float *)(drel_bias + s->at[1]);
-    __global const float *from = (__global const float *)(workspace + s->at[2]) + s->partial_at;
-    uint tiles = 0;
-
-    for (uint q = 0; q < (uint)rows[TFM_ROWS_N_SEQ]; q++)
-        tiles += (tfm_sequence_end(rows, q) - (uint)tfm_rows_start(rows)[q] +
-                  TFM_ATTENTION_GRAD_TILE - 1) /
-                 TFM_ATTENTION_GRAD_TILE;
-    for (uint i = (uint)tfm_share(n, part, parts); i < end; i++) {
-        const uint head = i % s->heads;
-        float sum = 0.0f;
-        for (uint at = 0; at < distances; at++) {
-            for (uint t = 0; t < tiles && (uint)bucket[at] == i / s->heads; t++)
-                sum += from[(((ulong)t * s->kv_heads + head / share) * distances + at) * share +
-                            head % share];
-        }
-        to[i] += sum;
     }
 }

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: MIT
- * attention_grad: a launch over queries, then one over cells (kernels/attention_grad.cl); with a relative bias one
- * before them that lays it out by distance, and one behind them that adds up its gradient. */
+ * attention_grad: a launch over queries, then one over cells (kernels/attention_grad.cl, attention_grad_group.cl);
+ * with a relative bias one before them that lays it out by distance, and one behind them that adds up its gradient
+ * (attention_grad_units.cl). */
 #include <math.h>
 
 #include "backends/opencl/internal.h"
 #include "lib/core/checked.h"
 
-/* TILE: as in the kernel. ALIGN: floats that parts of the workspace begin at multiples of. */
-enum { TILE = 64, WIDTH = 32, ALIGN = 32 };
+/* Tiles of the two shapes, as in the kernels. ALIGN: floats that parts of the workspace begin at multiples of. */
+enum { TILE = 64, WIDTH = 32, GROUP_TILE = 32, ALIGN = 32 };
+/* Local memory of a group: x, y, s, p, base and delta. */
+enum {
+    GROUP_FLOATS = 2 * GROUP_TILE * (GROUP_TILE + 1) + 2 * GROUP_TILE * GROUP_TILE + 2 * GROUP_TILE
+};
 
 /* The parts of the workspace, in floats; 0 = there is none. */
 struct parts {
@@ -28,12 +33,14 @@ static int measure(const struct tfm__cl_device *d, const struct tfm_node *node,
     const size_t dim = (size_t)node->inputs[0]->shape[2], rows = capacity->rows;
     const struct tfm_tensor *bucket = tfm__cl_input(node, 6);
     const size_t distances = bucket ? (size_t)bucket->shape[0] : 0;
+    const int group = d->settings.shape == TFM__CL_GROUP;
     /* units of cells of a kv head times the heads that read it: H for each tile of each sequence */
-    const size_t tiles = rows / TILE + capacity->sequences;
+    const size_t tiles = rows / (group ? GROUP_TILE : TILE) + capacity->sequences;
     size_t n, unused, bytes;
 
-    *w = (struct parts){.scratch =
-                            4 * TILE * dim + 2 * TILE * TILE + WIDTH * (dim > TILE ? dim : TILE)};
+    *w = (struct parts){.scratch = group ? 2 * GROUP_TILE * dim
+                                         : 4 * TILE * dim + 2 * TILE * TILE +
+                                               WIDTH * (dim > TILE ? dim : TILE)};
     if (tfm__align_size(w->scratch, ALIGN, &w->scratch) ||
         tfm__mul_size(w->scratch, d->parts, &n) || put(w, n, &unused) ||
         tfm__mul_size(rows, 2 * heads, &n) || put(w, n, &w->stats_at))
@@ -51,20 +58,34 @@ static int supports(const struct tfm__cl_device *d, const struct tfm_node *node,
 {
     struct parts w;
 
-    if (d->settings.shape != TFM__CL_WIDE)
-        return tfm__cl_refuse(reason, size, "it has kernels in the wide shape only");
     if (!measure(d, node, capacity, &w))
         return tfm__cl_refuse(reason, size, "the workspace of %u rows does not fit a buffer",
                               capacity->rows);
     return 1;
 }
 
-static enum tfm_status append(struct tfm__cl_planner *p, const char *name,
+/* The launches of a node in this order; those of the bias are written once for both shapes. */
+enum { GATHER, ROWS, CELLS, BIAS, LAUNCHES };
+
+/* distances: 1 = the bias has a gradient. */
+static enum tfm_status append(struct tfm__cl_planner *p, int which, int distances,
                               struct tfm__cl_launch launch)
 {
-    launch.kernel = (struct tfm__cl_kernel){"attention_grad.cl", name, NULL};
+    static const char *const names[LAUNCHES][2] = {
+        [GATHER] = {"tfm_run_attention_grad_gather", "tfm_run_attention_grad_gather"},
+        [ROWS] = {"tfm_run_attention_grad_rows", "tfm_run_attention_grad_rows_group"},
+        [CELLS] = {"tfm_run_attention_grad_cells", "tfm_run_attention_grad_cells_group"},
+        [BIAS] = {"tfm_run_attention_grad_bias", "tfm_run_attention_grad_bias"},
+    };
+    const int group = p->device->settings.shape == TFM__CL_GROUP;
+
+    launch.kernel = (struct tfm__cl_kernel){
+        group ? "attention_grad_group.cl" : "attention_grad.cl", names[which][group],
+        group && distances ? "-DTFM_ATTENTION_GRAD_DISTANCES=1" : NULL};
     launch.operands[launch.n_operands++] = tfm__cl_operand_workspace(0);
-    return tfm__cl_plan_launch(p, &launch);
+    return group && (which == ROWS || which == CELLS)
+               ? tfm__cl_plan_group(p, &launch, GROUP_FLOATS, 0)
+               : tfm__cl_plan_each(p, &launch);
 }
 
 static struct tfm_step step_of(const struct tfm_node *node, const struct parts *w)
@@ -105,29 +126,30 @@ static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *no
         out[i] = tfm__cl_operand_of(p, node->outputs[i], TFM__CL_RAW);
     const struct tfm_step step = step_of(node, &w);
     const uint64_t cell = (uint64_t)step.heads * step.head_dim; /* of a row and a cell */
+    const int distances = w.partial_at > 0;
     enum tfm_status status = TFM_STATUS_OK;
 
     if (w.bias_at)
         status = append(
-            p, "tfm_run_attention_grad_gather",
+            p, GATHER, distances,
             (struct tfm__cl_launch){.step = step, .n_operands = 2, .operands = {in[5], in[6]}});
     if (status == TFM_STATUS_OK)
         status = append(
-            p, "tfm_run_attention_grad_rows",
+            p, ROWS, distances,
             (struct tfm__cl_launch){.step = step,
                                     .n_operands = 7,
                                     .operands = {in[0], in[1], in[2], in[3], in[4], out[0], out[3]},
                                     .cost = 4 * cell});
     if (status == TFM_STATUS_OK)
         status =
-            append(p, "tfm_run_attention_grad_cells",
+            append(p, CELLS, distances,
                    (struct tfm__cl_launch){.step = step,
                                            .n_operands = 6,
                                            .operands = {in[0], in[1], in[2], in[3], out[1], out[2]},
                                            .cost = 4 * cell});
     if (status == TFM_STATUS_OK && w.partial_at)
         status = append(
-            p, "tfm_run_attention_grad_bias",
+            p, BIAS, distances,
             (struct tfm__cl_launch){.step = step, .n_operands = 2, .operands = {in[6], in[7]}});
     return status;
 }

@@ -2,22 +2,26 @@
  * Buffers of a device and the copies between them and the host; each call is complete when it returns. */
 #include "backends/opencl/internal.h"
 
-static enum tfm_status create(const struct tfm__cl_device *d, size_t bytes, cl_mem *made,
-                              int *zeroed, struct tfm_error *err)
+/* An upload of so many bytes fills memory, a smaller one may be rows of a run. */
+enum { MUCH = 64 << 10 };
+
+static enum tfm_status create(const struct tfm__cl_device *d, size_t bytes,
+                              enum tfm__cl_filling filling, cl_mem *made, int *zeroed,
+                              struct tfm_error *err)
 {
     if (bytes > d->max_alloc)
         return d->host->error(err, TFM_STATUS_NOMEM,
                               "opencl: a buffer of %zu bytes is more than the %zu that %s allows; "
                               "use a smaller context or chunk",
                               bytes, d->max_alloc, d->name);
-    return tfm__cl_buffer_create(d, CL_MEM_READ_WRITE, bytes, made, zeroed, err);
+    return tfm__cl_buffer_create(d, CL_MEM_READ_WRITE, bytes, filling, made, zeroed, err);
 }
 
 enum tfm_status tfm__cl_alloc(void *device, size_t bytes, void **buffer, struct tfm_error *err)
 {
     cl_mem memory = NULL;
     int zeroed;
-    const enum tfm_status status = create(device, bytes, &memory, &zeroed, err);
+    const enum tfm_status status = create(device, bytes, TFM__CL_DENSE, &memory, &zeroed, err);
 
     if (status == TFM_STATUS_OK)
         *buffer = memory;
@@ -43,7 +47,7 @@ enum tfm_status tfm__cl_alloc_zeroed(void *device, size_t bytes, void **buffer,
     const struct tfm__cl_device *d = device;
     cl_mem memory = NULL;
     int zeroed = 0;
-    enum tfm_status status = create(d, bytes, &memory, &zeroed, err);
+    enum tfm_status status = create(d, bytes, TFM__CL_SPARSE, &memory, &zeroed, err);
 
     if (status == TFM_STATUS_OK && !zeroed)
         status = fill_with_zeros(d, memory, bytes, err);
@@ -68,6 +72,8 @@ enum tfm_status tfm__cl_upload(void *device, const void *src, struct tfm_memory 
 
     if (bytes == 0)
         return TFM_STATUS_OK;
+    if (bytes >= MUCH)
+        tfm__cl_sparse_used(dst.buffer);
     const cl_int code =
         clEnqueueWriteBuffer(d->queue, dst.buffer, CL_TRUE, dst.offset, bytes, src, 0, NULL, NULL);
     return code == CL_SUCCESS ? TFM_STATUS_OK

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "backends/opencl/internal.h"
+#include "backends/opencl/pocl_cache.h"
 #include "backends/opencl/workers.h"
 #include "backends/opencl/profile.h"
 #include "backends/opencl/tune.h"
@@ -339,7 +340,6 @@ static enum tfm_status open_found(const struct tfm_host *host, const struct tfm_
         tfm__cl_workers_open(d);
     if (status == TFM_STATUS_OK)
         status = tfm__cl_pulse_open(d, err);
-    tfm__cl_pocl_cache_check(d);
     if (status == TFM_STATUS_OK)
         status = tfm__cl_programs_open(d, err);
     if (status == TFM_STATUS_OK)

@@ -95,8 +95,9 @@ struct tfm__cl_device {
     int pinned;             /* 1 = holds the threads to their processors (workers.c) */
     int lent;               /* 1 = the objects are the caller's; execs run on `queue` too */
     struct tfm__cl_sources *sources; /* of all kernels, as they were when the device was opened */
-    cl_mem pulse;    /* one word, to see whether the device still answers (lost.c) */
-    atomic_int lost; /* it did not, once */
+    cl_mem pulse;      /* one word, to see whether the device still answers (lost.c) */
+    atomic_int lost;   /* it did not, once */
+    const char *proof; /* options of the int8 way that the common program can prove; NULL = none */
     pthread_mutex_t build_lock;
     struct tfm__cl_built *built; /* under the lock: the programs so far */
     enum tfm_device_kind kind;
@@ -176,13 +177,6 @@ enum tfm_status tfm__cl_guard_exec_open(void *device, const struct tfm_program *
 enum tfm_status tfm__cl_guard_exec_run(void *exec, const struct tfm_rows *rows,
                                        struct tfm_error *err);
 enum tfm_status tfm__cl_guard_sync(void *device, struct tfm_error *err);
-
-/* ---- PoCL's kernel cache (pocl_cache.c); nothing on other platforms ------------------------------- */
-
-/* Before the first program is built: removes what is damaged. */
-void tfm__cl_pocl_cache_check(const struct tfm__cl_device *device);
-/* The device is closed: notes the sums of what it has used. */
-void tfm__cl_pocl_cache_note(const struct tfm__cl_device *device);
 
 /* What the extension TFM_OPENCL_INTEROP returns (interop.c). */
 extern const struct tfm_interop tfm__cl_interop;

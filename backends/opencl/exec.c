@@ -171,6 +171,26 @@ static enum tfm_status create_gemm(struct tfm__cl_exec *e, struct tfm_memory wor
     return TFM_STATUS_OK;
 }
 
+/* The buffers of which a run may use little: those of caches. */
+static void find_sparse(struct tfm__cl_exec *e, const struct tfm_exec_memory *memory)
+{
+    const struct tfm__cl_program *p = e->program;
+
+    for (uint32_t i = 0; i < p->n_launches; i++) {
+        for (uint32_t k = 0; k < p->launches[i].n_operands; k++) {
+            const struct tfm__cl_operand *o = &p->launches[i].operands[k];
+            void *const place = o->place == TFM__CL_MEMORY
+                                    ? tfm__cl_sparse_find(memory->memory[o->tensor].buffer)
+                                    : NULL;
+            uint32_t known = 0;
+            while (known < e->n_sparse && e->sparse[known] != place)
+                known++;
+            if (place && known == e->n_sparse && known < TFM__CL_FEW_BUFFERS)
+                e->sparse[e->n_sparse++] = place;
+        }
+    }
+}
+
 /* On objects of the caller a run comes after what he has enqueued before: it goes to his queue. */
 static enum tfm_status take_queue(struct tfm__cl_exec *e, struct tfm_error *err)
 {
@@ -215,6 +235,7 @@ enum tfm_status tfm__cl_exec_open(void *device, const struct tfm_program *progra
         status = take_queue(e, err);
     if (status == TFM_STATUS_OK)
         status = create_gemm(e, (struct tfm_memory){memory->workspace.buffer, workspace}, err);
+    find_sparse(e, memory);
     if (status == TFM_STATUS_OK)
         status = create_rows(e, err);
     if (status == TFM_STATUS_OK)
@@ -344,6 +365,19 @@ static enum tfm_status run_nodes(struct tfm__cl_exec *e, const struct tfm_rows *
     return status;
 }
 
+/* A sequence of so many cells fills the small pages of its caches. */
+enum { LONG = 256 };
+
+static void fill_sparse(const struct tfm__cl_exec *e, const struct tfm_rows *rows)
+{
+    int64_t longest = 0;
+
+    for (uint32_t s = 0; s < rows->n_seq; s++)
+        longest = rows->past[s] > longest ? rows->past[s] : longest;
+    for (uint32_t i = 0; i < e->n_sparse && longest + rows->n >= LONG; i++)
+        tfm__cl_sparse_fill(e->sparse[i]);
+}
+
 enum tfm_status tfm__cl_exec_run(void *exec, const struct tfm_rows *rows, struct tfm_error *err)
 {
     struct tfm__cl_exec *e = exec;
@@ -351,6 +385,8 @@ enum tfm_status tfm__cl_exec_run(void *exec, const struct tfm_rows *rows, struct
     enum tfm_status status = check_rows(e, rows, err);
 
     tfm__cl_profile_begin(e, rows);
+    if (status == TFM_STATUS_OK)
+        fill_sparse(e, rows);
     if (status == TFM_STATUS_OK && few)
         status = tfm__cl_few_run(e, rows, err);
     /* no rows: everything is warmed that a run may come to */

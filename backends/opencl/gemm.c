@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "backends/opencl/internal.h"
+#include "backends/opencl/pocl_cache.h"
 #include "backends/opencl/tune.h"
 
 #include <clblast_c.h>
@@ -138,6 +139,7 @@ enum tfm_status tfm__cl_gemm_prove(struct tfm__cl_device *d, int *right, struct 
     for (size_t i = 0; i < 4; i++)
         p->buffers[i] = NULL;
     *right = 0;
+    tfm__cl_pocl_cache_check(d); /* CLBlast builds programs of its own */
     const enum tfm_status status = proof_run(d, p, right, err);
     for (size_t i = 0; i < 4; i++) {
         if (p->buffers[i])

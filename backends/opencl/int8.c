@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Which way of kernels/int8.cl a device gets: the first that it takes and that was seen to compute the right
  * integers. A way that a compiler accepts may still be wrong, or unknown to the processor. With TFM_ACT=auto that is
- * found out when the first linear is looked at: it takes a program of its own. */
+ * found out when the first linear is looked at: it may take a program of its own. */
 #include <stdio.h>
 #include <string.h>
 
@@ -55,6 +55,11 @@ static const struct way {
     {"plain arithmetic", "-DTFM_INT8_WAY=0", always, 0},
 };
 
+const char *tfm__cl_int8_guess(const struct tfm__cl_device *d)
+{
+    return may_assemble(d) && d->settings.shape == TFM__CL_WIDE ? ways[0].options : NULL;
+}
+
 /* ---- proof ---- */
 
 enum { PROOF_WORDS = 24 };
@@ -100,7 +105,9 @@ static int proof_right(const struct proof *p)
 /* 1 = the way computes what it must; else *why says what happened. */
 static int prove(struct tfm__cl_device *d, const struct way *way, struct tfm_error *why)
 {
-    const struct tfm__cl_kernel kernel = {"linear_int8.cl", "tfm_run_int8_proof", way->options};
+    const int common = d->proof && strcmp(d->proof, way->options) == 0;
+    const struct tfm__cl_kernel kernel = {common ? NULL : "linear_int8.cl", "tfm_run_int8_proof",
+                                          common ? NULL : way->options};
     struct proof proof = {.y = {0}};
 
     proof_fill(&proof);

@@ -26,11 +26,20 @@ enum tfm_status tfm__cl_alloc_zeroed(void *device, size_t bytes, void **buffer,
                                      struct tfm_error *err);
 void tfm__cl_free(void *device, void *buffer);
 
-/* A buffer that may be large: on a processor it then has memory of ours in huge pages (host_memory.c). *zeroed:
- * 1 if it holds zeros, else its contents are undefined. */
+/* DENSE: all of a buffer will be used. SPARSE: perhaps little of it, as of caches. */
+enum tfm__cl_filling { TFM__CL_DENSE, TFM__CL_SPARSE };
+
+/* A buffer that may be large: on a processor it then has memory of ours (host_memory.c), in huge pages if it is
+ * dense. *zeroed: 1 if it holds zeros, else its contents are undefined. */
 enum tfm_status tfm__cl_buffer_create(const struct tfm__cl_device *device, cl_mem_flags flags,
-                                      size_t bytes, cl_mem *made, int *zeroed,
-                                      struct tfm_error *err);
+                                      size_t bytes, enum tfm__cl_filling filling, cl_mem *made,
+                                      int *zeroed, struct tfm_error *err);
+/* What is kept of a sparse buffer while it lives; NULL for others. */
+void *tfm__cl_sparse_find(cl_mem buffer);
+/* More of it is used than was thought: each call gives huge pages to some of it, until all has them. Any thread. */
+void tfm__cl_sparse_fill(void *place);
+/* Much is about to be written: what is not there yet comes in huge pages. Nothing for other buffers. */
+void tfm__cl_sparse_used(cl_mem buffer);
 enum tfm_status tfm__cl_upload(void *device, const void *src, struct tfm_memory dst, size_t bytes,
                                struct tfm_error *err);
 enum tfm_status tfm__cl_download(void *device, struct tfm_memory src, void *dst, size_t bytes,
@@ -46,10 +55,11 @@ enum tfm_status tfm__cl_sources_open(const struct tfm_host *host, struct tfm__cl
                                      struct tfm_error *err);
 void tfm__cl_sources_close(struct tfm__cl_sources *sources);
 /* What the program of `file` is compiled from, for clCreateProgramWithSource; NULL = the common program,
- * all files of ops that want no program of their own. Free `strings` with host->free; the texts are the
+ * all files of ops that want no program of their own, and with `proof` int8.cl. Free `strings` with host->free; the texts are the
  * sources' own. */
 enum tfm_status tfm__cl_sources_gather(const struct tfm__cl_sources *sources, const char *file,
-                                       const char ***strings, size_t *n, struct tfm_error *err);
+                                       int proof, const char ***strings, size_t *n,
+                                       struct tfm_error *err);
 
 /* Constants of kernels/gqa_attention.cl that the host counts with; passed to it with -D. */
 enum {
@@ -268,6 +278,8 @@ struct tfm__cl_exec {
     cl_mem gemm_x, gemm_weight, gemm_product, gemm_temp; /* of the workspace, or NULL */
     struct tfm__cl_few *few;                             /* NULL = no phases */
     struct tfm__cl_profile *profile;                     /* NULL = off */
+    void *sparse[TFM__CL_FEW_BUFFERS]; /* [n_sparse] of its operands, those that were found first */
+    uint32_t n_sparse;
 };
 
 enum tfm_status tfm__cl_exec_open(void *device, const struct tfm_program *program,
@@ -338,6 +350,8 @@ void tfm__cl_gemm_forget(void);
 /* While a device is opened whose settings ask for them: finds the fastest way of kernels/int8.cl that the device
  * takes and that computes what it must. UNSUPPORTED: there is none. */
 enum tfm_status tfm__cl_int8_open(struct tfm__cl_device *device, struct tfm_error *err);
+/* Options of the way whose proof the common program is to hold, where that saves a program; NULL = of none. */
+const char *tfm__cl_int8_guess(const struct tfm__cl_device *device);
 /* With AUTO: the fastest such way, or f32 where none is fast; logs which. Found out once, by the first
  * linear. */
 void tfm__cl_int8_settle(const struct tfm__cl_device *device);

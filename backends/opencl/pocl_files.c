@@ -30,8 +30,10 @@ struct notes {
 
 /* ---- one file ---- */
 
-static uint64_t mix(uint64_t h, const unsigned char *bytes, size_t n)
+uint64_t tfm__pocl_files_sum(uint64_t h, const void *data, size_t n)
 {
+    const unsigned char *bytes = data;
+
     for (size_t i = 0; i < n; i += 8) {
         uint64_t word = 0;
         memcpy(&word, bytes + i, n - i < 8 ? n - i : 8);
@@ -104,7 +106,7 @@ static int examine(const char *folder, const char *below, struct note *note, int
         for (int first = 1; (got = read(file, piece, sizeof piece)) > 0; first = 0) {
             if (first && has_end(below, ".so"))
                 *whole = is_whole_elf(piece, (size_t)got, note->size);
-            note->sum = mix(note->sum, piece, (size_t)got);
+            note->sum = tfm__pocl_files_sum(note->sum, piece, (size_t)got);
         }
         if (has_end(below, ".bc"))
             *whole = is_whole_bitcode(file, note->size);
@@ -166,7 +168,7 @@ static void read_notes(const char *folder, struct notes *notes)
             complete = of_lines == sum;
             break;
         }
-        sum = mix(sum, (const unsigned char *)line, length);
+        sum = tfm__pocl_files_sum(sum, line, length);
         line[length] = 0;
         if (notes->n < NOTES &&
             sscanf(line, "%" SCNx64 " %" SCNu64 " %" SCNu64 " %n", &n->sum, &n->size, &n->inode,
@@ -201,7 +203,7 @@ static void write_notes(const char *folder, const struct notes *notes)
         const struct note *n = &notes->note[i];
         snprintf(line, sizeof line, "%016" PRIx64 " %" PRIu64 " %" PRIu64 " %s", n->sum, n->size,
                  n->inode, n->path);
-        sum = mix(sum, (const unsigned char *)line, strlen(line));
+        sum = tfm__pocl_files_sum(sum, line, strlen(line));
         fprintf(out, "%s\n", line);
     }
     int ok = out && fprintf(out, "end %016" PRIx64 "\n", sum) > 0 && fflush(out) == 0 &&

@@ -263,8 +263,8 @@ static enum tfm_status fill_chunk(struct tfm__cl_device *d, struct tfm_weights *
 
     if (!chunk)
         return no_memory(d->host, err);
-    enum tfm_status status =
-        tfm__cl_buffer_create(d, CL_MEM_READ_ONLY, bytes, &chunk->buffer, &zeroed, err);
+    enum tfm_status status = tfm__cl_buffer_create(d, CL_MEM_READ_ONLY, bytes, TFM__CL_DENSE,
+                                                   &chunk->buffer, &zeroed, err);
     if (status != TFM_STATUS_OK) {
         d->host->free(chunk);
         return status;

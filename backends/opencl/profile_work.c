@@ -67,6 +67,17 @@ static struct tfm__cl_work append(const struct tfm__cl_launch *launch,
                  (value_bytes(launch->operands[0].type) + value_bytes(launch->operands[2].type))};
 }
 
+/* adamw: g, m, v and the exact values are read and written, a narrow w beside them is written. */
+static struct tfm__cl_work update(const struct tfm__cl_launch *launch,
+                                  const struct tfm__cl_run *run)
+{
+    const uint64_t n = run->n ? launch->step.width : 0;
+    const uint64_t narrow =
+        launch->operands[5].place == TFM__CL_ABSENT ? 0 : value_bytes(launch->operands[0].type);
+
+    return (struct tfm__cl_work){.bytes = n * (32 + narrow), .flop = 16 * n};
+}
+
 /* What goes element by element: its tensors, and the cost that the planner knows. */
 static struct tfm__cl_work plain(const struct tfm__cl_launch *launch, const struct tfm__cl_run *run)
 {
@@ -90,6 +101,7 @@ static const struct {
     const char *name;
     struct tfm__cl_work (*work)(const struct tfm__cl_launch *launch, const struct tfm__cl_run *run);
 } kinds[] = {
+    {"tfm_run_adamw", update},
     {"tfm_run_linear", linear},
     {"tfm_run_gqa_attention_attend", attend},
     {"tfm_run_gqa_attention_append", append},

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "backends/opencl/internal.h"
+#include "backends/opencl/pocl_cache.h"
 
 enum { LOG_SHOWN = 4096, OPTIONS = 512 };
 
@@ -85,11 +86,14 @@ enum { TRIES = 3 };
 static enum tfm_status build(struct tfm__cl_device *d, const struct tfm__cl_kernel *kernel,
                              cl_program *built, struct tfm_error *err)
 {
+    struct tfm__cl_pocl_build kept;
     const char **strings = NULL;
     size_t n = 0;
     char options[OPTIONS];
     cl_int code = CL_SUCCESS;
-    enum tfm_status status = tfm__cl_sources_gather(d->sources, kernel->file, &strings, &n, err);
+    const char *own = kernel->file ? kernel->options : d->proof;
+    enum tfm_status status =
+        tfm__cl_sources_gather(d->sources, kernel->file, d->proof != NULL, &strings, &n, err);
 
     if (status != TFM_STATUS_OK)
         return status;
@@ -97,8 +101,8 @@ static enum tfm_status build(struct tfm__cl_device *d, const struct tfm__cl_kern
              "-cl-std=CL1.2 -cl-mad-enable -DTFM_ATTENTION_QUERIES=%d -DTFM_ATTENTION_KEYS=%d "
              "-DTFM_ATTENTION_SPLIT=%u -DTFM_PANELS_DEPTH=%d%s%s%s",
              TFM__CL_ATTENTION_QUERIES, TFM__CL_ATTENTION_KEYS, d->settings.split,
-             TFM__CL_PANELS_DEPTH, shape_option(d), kernel->options ? " " : "",
-             kernel->options ? kernel->options : "");
+             TFM__CL_PANELS_DEPTH, shape_option(d), own ? " " : "", own ? own : "");
+    tfm__cl_pocl_cache_before(d, options, strings, n, &kept);
     for (int tries = 1;; tries++) {
         const cl_program program =
             clCreateProgramWithSource(d->context, (cl_uint)n, strings, NULL, &code);
@@ -108,6 +112,7 @@ static enum tfm_status build(struct tfm__cl_device *d, const struct tfm__cl_kern
         }
         code = clBuildProgram(program, 1, &d->id, options, NULL, NULL);
         if (code == CL_SUCCESS) {
+            tfm__cl_pocl_cache_after(d, &kept);
             *built = program;
             goto done;
         }
@@ -172,10 +177,18 @@ enum tfm_status tfm__cl_program_of(struct tfm__cl_device *d, const struct tfm__c
 enum tfm_status tfm__cl_programs_open(struct tfm__cl_device *d, struct tfm_error *err)
 {
     const struct tfm__cl_kernel common = {NULL, NULL, NULL};
+    struct tfm_error own = {0};
     cl_program program;
     const enum tfm_status status = tfm__cl_sources_open(d->host, &d->sources, err);
 
-    return status == TFM_STATUS_OK ? tfm__cl_program_of(d, &common, &program, err) : status;
+    if (status != TFM_STATUS_OK)
+        return status;
+    d->proof = tfm__cl_int8_guess(d);
+    if (d->proof && tfm__cl_program_of(d, &common, &program, &own) == TFM_STATUS_OK)
+        return TFM_STATUS_OK;
+    /* without it, in case that the compiler does not know the way */
+    d->proof = NULL;
+    return tfm__cl_program_of(d, &common, &program, err);
 }
 
 void tfm__cl_programs_close(struct tfm__cl_device *d)

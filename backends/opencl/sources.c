@@ -173,7 +173,8 @@ static void take_common(struct gathering *g)
 }
 
 enum tfm_status tfm__cl_sources_gather(const struct tfm__cl_sources *sources, const char *file,
-                                       const char ***strings, size_t *n, struct tfm_error *err)
+                                       int proof, const char ***strings, size_t *n,
+                                       struct tfm_error *err)
 {
     const struct tfm_host *host = sources->host;
     struct gathering g = {
@@ -192,6 +193,8 @@ enum tfm_status tfm__cl_sources_gather(const struct tfm__cl_sources *sources, co
         take_file(&g, file, strlen(file));
     else
         take_common(&g);
+    if (!file && proof)
+        take_file(&g, "int8.cl", strlen("int8.cl"));
     host->free(g.taken);
     *strings = g.strings;
     *n = g.n;

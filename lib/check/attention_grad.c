@@ -32,6 +32,8 @@ static const struct kind kinds[] = {
     {TFM_DTYPE_F32, 6, 2, 16, 0, 0, 0, 0, 8, 5, 1, ", relative bias"},
     {TFM_DTYPE_F32, 2, 2, 8, 1, 9, 3, 0, 16, 40, 1,
      ", bidirectional, window 9, softcap 3, relative bias"},
+    {TFM_DTYPE_F32, 6, 2, 8, 1, 0, 2, 0, 8, 5, 1, ", bidirectional, softcap 2, relative bias"},
+    {TFM_DTYPE_F32, 3, 1, 8, 0, 0, 0, 0, 1, 0, 1, ", relative bias of one distance"},
     {TFM_DTYPE_F32, 2, 1, 8, 0, 0, 0, 0, 4, 3, 0, ", frozen relative bias"},
     {TFM_DTYPE_F64, 6, 2, 16, 1, 9, 2, 0, 8, 5, 1,
      ", bidirectional, window 9, softcap 2, relative bias"},

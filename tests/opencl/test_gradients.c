@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Whole backward passes in F32 on the OpenCL backend (PoCL) beside the reference: small stacks of every kind.
+ * Whole backward passes in F32 on the OpenCL backend (PoCL) in both shapes beside the reference: small stacks of every
+ * kind.
  * Faults that one node alone does not show: memory of the arena that is given away too early, a gradient that goes to
- * the state of another parameter, sums that start anew in a second run, variables that are not shared. */
+ * the state of another parameter, sums that start anew in a second run, variables that are not shared, an op that one
+ * shape refuses. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include <tfm/grad.h>
 
@@ -118,24 +121,28 @@ static enum tfm_status collect(const char *backend, const struct tfm_nn_decoder 
     return status;
 }
 
+static const char *const shapes[] = {"wide", "group"};
+
 START_TEST(stacks)
 {
+    const char *shape = shapes[_i / TRAINING_STACKS];
     static struct results want, got;
     struct tfm_nn_decoder config;
     struct tfm_error err = {0};
     double error = 0, size = 0;
-    const char *name = training_stack(_i, TFM_DTYPE_F32, &config);
+    const char *name = training_stack(_i % TRAINING_STACKS, TFM_DTYPE_F32, &config);
 
+    ck_assert_int_eq(setenv("TFM_OPENCL_SHAPE", shape, 1), 0);
     ck_assert_msg(collect("reference", &config, &want, &err) == TFM_STATUS_OK, "%s: %s", name,
                   err.text);
-    ck_assert_msg(collect("opencl", &config, &got, &err) == TFM_STATUS_OK, "%s: %s", name,
-                  err.text);
+    ck_assert_msg(collect("opencl", &config, &got, &err) == TFM_STATUS_OK, "%s, %s: %s", name,
+                  shape, err.text);
     ck_assert_uint_eq(got.n, want.n);
     for (size_t i = 0; i < want.n; i++) {
         error += (got.values[i] - want.values[i]) * (got.values[i] - want.values[i]);
         size += want.values[i] * want.values[i];
     }
-    ck_assert_msg(error <= 1e-8 * size, "%s: NMSE %.3g", name, error / size);
+    ck_assert_msg(error <= 1e-8 * size, "%s, %s: NMSE %.3g", name, shape, error / size);
 }
 END_TEST
 
@@ -177,7 +184,7 @@ static Suite *make(void)
     Suite *suite = suite_create("gradients");
     TCase *tcase = net_case(suite, "gradients");
 
-    tcase_add_loop_test(tcase, stacks, 0, TRAINING_STACKS);
+    tcase_add_loop_test(tcase, stacks, 0, 2 * TRAINING_STACKS);
     tcase_add_test(tcase, sharing);
     return suite;
 }

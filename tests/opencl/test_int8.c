@@ -350,6 +350,41 @@ START_TEST(a_wrong_way_is_not_taken)
 }
 END_TEST
 
+/* Faults: each start compiles, or looks for, one program more than it needs; a compiler that does not know the
+ * assembly costs the device. */
+START_TEST(the_common_program_holds_the_proof)
+{
+    const struct tfm__cl_kernel common = {NULL, NULL, NULL};
+    struct tfm_error err = {0};
+
+    setenv("TFM_ACT", "auto", 1);
+    for (int builds = 1; builds >= 0; builds--) {
+        struct test_devices d;
+        cl_program program = NULL;
+        cl_int code = CL_SUCCESS;
+        if (!builds)
+            spoil("acc;\\n#if TFM_INT8_WAY == 2\\n#error not this way\\n#endif\\n    return acc");
+        ck_assert_msg(parts_try(&d, &err) == TFM_STATUS_OK, "%s", err.text);
+        struct tfm__cl_device *device = parts_handle(&d);
+        const int may = tfm__cl_int8_guess(device) != NULL;
+        ck_assert_int_eq(device->proof != NULL, may && builds);
+        ck_assert_int_eq(tfm__cl_program_of(device, &common, &program, &err), TFM_STATUS_OK);
+        const cl_kernel kernel = clCreateKernel(program, "tfm_run_int8_proof", &code);
+        ck_assert_int_eq(code == CL_SUCCESS, may && builds);
+        if (kernel)
+            (void)clReleaseKernel(kernel);
+        const struct tfm__cl_built *before = device->built;
+        tfm__cl_int8_settle(device);
+        if (may && builds)
+            ck_assert_ptr_eq(device->built, before);
+        ck_assert_int_eq(device->settings.act, may && builds ? TFM__CL_ACT_INT8 : TFM__CL_ACT_F32);
+        test_devices_close(&d);
+    }
+    unspoil();
+    unsetenv("TFM_ACT");
+}
+END_TEST
+
 /* Fault: an unknown word is taken for the default, or the error does not say which there are. */
 START_TEST(an_unknown_choice_is_an_error)
 {
@@ -404,6 +439,7 @@ int main(void)
     tcase_add_test(tcase, linears_that_share_x);
     tcase_add_test(tcase, what_is_no_number_stays_none);
     tcase_add_test(choice, a_wrong_way_is_not_taken);
+    tcase_add_test(choice, the_common_program_holds_the_proof);
     tcase_add_test(choice, an_unknown_choice_is_an_error);
     tcase_add_test(choice, the_default_is_auto);
     return tests_run(suite);

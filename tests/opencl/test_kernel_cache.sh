@@ -95,6 +95,66 @@ again
 told 0
 verdict $? 'damaged sums: ignored'
 
+# ---- large caches ----
+# A start reads the files of its own programs, however many others there are: a link tells which are its own.
+again
+again
+links=$(find "$work/cache" -maxdepth 1 -name 'tfm-*' -type l | wc -l)
+linear=$(of_linear .)
+linear=${linear%/.}
+test "$links" -ge 2 && find "$work/cache" -maxdepth 1 -type l -exec readlink {} + >"$out" &&
+    grep -q -x "${linear#"$work/cache/"}" "$out"
+verdict $? 'the folders of its programs are known'
+find "$work/cache" -maxdepth 1 -type l -exec ls -l --full-time {} + >"$work/links"
+stranger=$work/cache/AA/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA
+mkdir -p "${stranger%/*}"
+cp -R "$linear" "$stranger"
+damage "$stranger/program.bc" emptied
+again
+told 0 && test -d "$stranger"
+verdict $? 'a damaged program that this one does not use is not looked at'
+find "$work/cache" -maxdepth 1 -type l -exec ls -l --full-time {} + >"$work/links2"
+cmp "$work/links" "$work/links2"
+verdict $? 'known folders are not searched again'
+find "$work/cache" -maxdepth 1 -type l -exec rm {} +
+again
+told 1 && ! test -d "$stranger"
+verdict $? 'when it is not known which are its own, all are looked at'
+# as after an update of PoCL: they lead to what is no longer used
+cp -R "$linear" "$stranger"
+for link in $(find "$work/cache" -maxdepth 1 -type l); do
+    ln -s -f "${stranger#"$work/cache/"}" "$link.new" && mv "$link.new" "$link"
+done
+again
+told 0 && test "$(find "$work/cache" -maxdepth 1 -type l -exec readlink {} + | grep -c AAAAAAAA)" -eq 0 &&
+    find "$work/cache" -maxdepth 1 -type l -exec readlink {} + | grep -q -x "${linear#"$work/cache/"}"
+verdict $? 'links that lead elsewhere are made anew'
+damage "$linear/program.bc" cut50
+again
+told 1
+verdict $? 'and then guard the right one'
+
+# A process that holds the lock, and is stopped, does not keep others from starting.
+(
+    exec 9>"$work/cache/tfm-lock"
+    flock 9
+    exec sleep 300
+) &
+holder=$!
+for i in 1 2 3 4 5 6 7 8 9 10; do
+    (
+        exec 9>"$work/cache/tfm-lock"
+        flock -n 9
+    ) || break
+    sleep 1
+done
+timeout 60 "$tfm" run --backend 'opencl:Portable Computing Language' -n 8 -c 32 -p 'Hello, who are you there?' \
+    </dev/null >"$out" 2>"$err"
+code=$?
+kill -0 $holder && told 0
+verdict $? 'nobody waits for a process that holds the lock'
+kill $holder
+
 # Another program's files are not touched.
 mkdir -p "$work/cache/notes" && echo text >"$work/cache/notes/some.so"
 again

@@ -104,14 +104,11 @@ struct shape {
 
 static void build(struct trial *t, uint32_t rows, enum tfm_dtype dtype, const struct shape *s)
 {
-    const char *shape = getenv("TFM_OPENCL_SHAPE");
     struct tfm_attention config = s->config;
     struct tfm_tensor *dk, *dv;
 
     trial_begin(t, rows, "attention_grad %s %lld/%lld heads of %lld", tfm_dtype_name(dtype),
                 (long long)s->heads, (long long)s->groups, (long long)s->d);
-    t->may_refuse =
-        shape && strcmp(shape, "group") == 0; /* it has kernels in the wide shape only */
     bias = bucket = dbias = NULL;
     q = trial_input(t, "q", dtype, 3, s->heads, s->d);
     k = trial_input(t, "k", dtype, 3, s->groups, s->d);
