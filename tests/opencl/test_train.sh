@@ -24,21 +24,31 @@ strict() {
     test $code -eq 0 && test "$(grep -c '"backend": "opencl".*"fallback": 0\.0}$' "$2/metrics.jsonl")" -eq 20 &&
         losses "$2" | awk '{ if (NR == 1) first = $1 } END { exit !(NR == 20 && $1 < first - 0.2) }'
 }
+# like_the_reference NAME KIND OUT: the losses of OUT are those that KIND has on the reference.
+like_the_reference() {
+    losses "$3" >a
+    losses "$2-reference" >b
+    farthest=$(paste a b | awk 'NF == 2 { d = $1 > $2 ? $1 - $2 : $2 - $1; if (d > most) most = d; n++ }
+        END { print n == 20 ? most + 0 : "nowhere near" }')
+    test "$farthest" != 'nowhere near' && awk -v most="$farthest" 'BEGIN { exit !(most <= 1e-4) }'
+    verdict $? "$1: 20 losses as on the reference, at most $farthest apart"
+}
 losses() { sed -n 's/.*"loss": \([0-9.e+-]*\), "[rv].*/\1/p' "$1/metrics.jsonl"; }
 for kind in llama gpt2 gemma2 post t5 glu silu; do
     strict "$data/$kind.json" "$kind"
     verdict $? "$kind: TFM_STRICT=1, no node elsewhere"
     call_with TFM_BACKEND=reference train --data text.txt --tokenizer t.gguf --config "$data/$kind.json" --out "$kind-reference"
-    losses "$kind" >a
-    losses "$kind-reference" >b
-    farthest=$(paste a b | awk 'NF == 2 { d = $1 > $2 ? $1 - $2 : $2 - $1; if (d > most) most = d; n++ }
-        END { print n == 20 ? most + 0 : "not 20 steps" }')
-    test $code -eq 0 && awk -v most="$farthest" 'BEGIN { exit !(most <= 1e-4) }' && test "$farthest" != 'not 20 steps'
-    verdict $? "$kind: 20 losses as on the reference, at most $farthest apart"
+    like_the_reference "$kind" "$kind" "$kind"
 done
 
 # what else the device must take: weights in BF16, intermediates that are computed twice
 sed 's/"train": {/&"compute": "bf16", "recompute": true, "accumulate": 2,/' "$data/llama.json" >more.json
 strict more.json more
 verdict $? 'bf16 and recompute: TFM_STRICT=1, no node elsewhere'
+# the shape of GPUs
+TFM_OPENCL_SHAPE=group
+export TFM_OPENCL_SHAPE
+strict "$data/gemma2.json" group
+verdict $? 'group shape: TFM_STRICT=1, no node elsewhere'
+like_the_reference 'group shape' gemma2 group
 finish
