@@ -42,7 +42,7 @@ config() { # norm block ffn ffn_width position kv_heads seed
   "kv_heads": $6, "ffn_width": $4, "norm": "$1", "block": "$2", "ffn": "$3", "position": "$5", "eps": 1e-5, "tied": true,
   "train": {
     "length": $length, "sequences": $sequences, "steps": $steps, "rate": 4e-3, "final_rate": 2e-4, "warmup": $((steps / 10)),
-    "seed": $7, "held_out": 0, "validate_every": $((steps / 10)), "save_every": 100
+    "seed": $7, "held_out": 0, "validate_every": $(((steps + 7) / 8)), "save_every": 250
   }
 }
 END
