@@ -39,7 +39,8 @@ TFM_INLINE void tfm_cross_entropy_logits(const struct tfm_matrix *x, uint m, uin
 #pragma unroll
     for (uint t = 0; t < 2 * TFM_MATRIX_BAND; t++)
         logits[t] = 0.0f;
-    tfm_matrix_multiply(0, x->a + m * x->a_stride, x->a_stride, last, x->tile, x->k, logits);
+    tfm_matrix_multiply(0, x->a + m * x->a_stride, x->a_stride, last, x->tile,
+                        (x->k + TFM_MATRIX_CELL - 1) / TFM_MATRIX_CELL, logits);
 }
 
 /* Caps a logit, softcap > 0; the gradient of it shrinks by the same that comes back: 1 - tanh(z)^2 = 4 s (1 - s)
@@ -123,12 +124,12 @@ __kernel void tfm_run_cross_entropy(__global const uchar *x, __global const ucha
     __global const struct tfm_step *s = steps + index;
     const uint part = get_group_id(0), parts = get_num_groups(0);
     __global float *tile = (__global float *)(scratch + s->at[4]) + (ulong)part * s->scratch;
-    const struct tfm_matrix product = {(__global const float *)(x + s->at[0]),
+    const struct tfm_matrix product = {(__global const tfm_cell *)(x + s->at[0]),
                                        weight + s->at[1],
                                        weight,
                                        tile,
-                                       tile,
-                                       s->width,
+                                       (__global tfm_cell *)tile,
+                                       TFM_MATRIX_STRIDE(s->width),
                                        s->width,
                                        s->type[1],
                                        TFM_STEP_NONE,
@@ -195,13 +196,13 @@ __kernel void tfm_run_cross_entropy_slopes(__global const uchar *x, __global con
 {
     __global const struct tfm_step *s = steps + index;
     const uint part = get_group_id(0), parts = get_num_groups(0);
-    const struct tfm_matrix product = {(__global const float *)(x + s->at[0]),
+    const struct tfm_matrix product = {(__global const tfm_cell *)(x + s->at[0]),
                                        weight + s->at[1],
                                        weight,
                                        (__global float *)(g + s->at[5]),
-                                       (__global float *)(scratch + s->at[6]) +
+                                       (__global tfm_cell *)(scratch + s->at[6]) +
                                            (ulong)part * s->scratch,
-                                       s->width,
+                                       TFM_MATRIX_STRIDE(s->width),
                                        s->width,
                                        s->type[1],
                                        TFM_STEP_NONE,
@@ -235,12 +236,12 @@ __kernel void tfm_run_cross_entropy_grad_w(__global const uchar *g, __global con
     __global const struct tfm_step *s = steps + index;
     const uint part = get_group_id(0), parts = get_num_groups(0);
     const struct tfm_matrix product = {
-        (__global const float *)(g + s->at[0]),
+        (__global const tfm_cell *)(g + s->at[0]),
         x + s->at[1],
         x,
         (__global float *)(dweight + s->at[2]) + (ulong)s->column * s->width,
-        (__global float *)(tile + s->at[3]) + (ulong)part * s->scratch,
-        s->columns,
+        (__global tfm_cell *)(tile + s->at[3]) + (ulong)part * s->scratch,
+        TFM_MATRIX_STRIDE_TURNED(s->columns, tfm_rows(s, rows)),
         s->width,
         TFM_STEP_F32,
         TFM_STEP_NONE,
@@ -259,13 +260,13 @@ __kernel void tfm_run_cross_entropy_grad_x(__global const uchar *g, __global con
     __global const struct tfm_step *s = steps + index;
     const uint part = get_group_id(0), parts = get_num_groups(0);
     const ulong skip = (ulong)s->column * s->width * (s->type[1] == TFM_STEP_F32 ? 4 : 2);
-    const struct tfm_matrix product = {(__global const float *)(g + s->at[0]),
+    const struct tfm_matrix product = {(__global const tfm_cell *)(g + s->at[0]),
                                        weight + s->at[1] + skip,
                                        weight,
                                        (__global float *)(dx + s->at[2]),
-                                       (__global float *)(tile + s->at[3]) +
+                                       (__global tfm_cell *)(tile + s->at[3]) +
                                            (ulong)part * s->scratch,
-                                       s->columns,
+                                       TFM_MATRIX_STRIDE(s->columns),
                                        s->width,
                                        s->type[1],
                                        TFM_STEP_NONE,

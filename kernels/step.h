@@ -39,6 +39,10 @@ typedef float tfm_f32;
 #define TFM_PANEL_Q4_1 320u
 #define TFM_PANEL_Q8_0 544u
 
+/* Cells of two bf16 from one row to the next of a matrix with rows of k values: whole vectors, and never a power
+ * of two of them, whose rows would meet in few places of a cache. */
+#define TFM_BF16_STRIDE(k) (16u * (((k) + 31u) / 32u | 1u))
+
 /* The rows that a step works on. */
 #define TFM_STEP_ALL_ROWS 0u /* N of the run */
 #define TFM_STEP_OUT_ROWS 1u /* R of the run */

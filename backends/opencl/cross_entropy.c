@@ -10,7 +10,8 @@ enum { COLUMNS = 512 };
 enum { ROWS = 128, STATE = 48, WIDTH = 32 };
 
 struct sizes {
-    size_t scratch, scratch_bytes, partial_bytes;
+    size_t scratch, scratch_bytes, partial_bytes, rounded_bytes;
+    struct tfm__cl_matrix product; /* of the logits, if they are one of bf16 */
 };
 
 static int measure(const struct tfm__cl_device *d, const struct tfm_node *node,
@@ -21,11 +22,20 @@ static int measure(const struct tfm__cl_device *d, const struct tfm_node *node,
     const size_t rows = (size_t)tfm_tensor_rows_most(node->inputs[0], capacity);
     size_t all;
 
-    if (tfm__mul_size(width, WIDTH, &s->scratch) ||
+    s->product = (struct tfm__cl_matrix){.file = "cross_entropy.cl",
+                                         .m = rows,
+                                         .k = width,
+                                         .bf16 = tfm__cl_matrix_is_bf16(d, node->inputs[1])};
+    s->rounded_bytes = 0;
+    if ((s->product.bf16 && !tfm__cl_matrix_rounded(&s->product, &s->rounded_bytes)) ||
+        tfm__mul_size(width, WIDTH, &s->scratch) ||
         tfm__add_size(s->scratch, ROWS * STATE, &s->scratch) ||
         tfm__mul_size(s->scratch, d->parts * sizeof(float), &s->scratch_bytes) ||
         tfm__mul_size(rows, chunks * 4 * sizeof(float), &s->partial_bytes) ||
-        tfm__add_size(s->scratch_bytes, s->partial_bytes, &all))
+        tfm__align_size(s->partial_bytes, TFM_ALIGNMENT, &s->partial_bytes) ||
+        tfm__align_size(s->scratch_bytes, TFM_ALIGNMENT, &s->scratch_bytes) ||
+        tfm__add_size(s->scratch_bytes, s->partial_bytes, &all) ||
+        tfm__add_size(all, s->rounded_bytes, &all))
         return 0;
     return s->scratch <= UINT32_MAX && (!d->max_alloc || all <= d->max_alloc);
 }
@@ -58,10 +68,10 @@ static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *no
     step.columns = COLUMNS;
     step.scratch = (uint32_t)s.scratch;
     step.softcap = (float)node->attrs.softcap;
-    tfm__cl_plan_workspace(p, s.scratch_bytes + s.partial_bytes);
+    tfm__cl_plan_workspace(p, s.scratch_bytes + s.partial_bytes + s.rounded_bytes);
     const struct tfm__cl_operand targets = tfm__cl_operand_of(p, node->inputs[2], TFM__CL_RAW);
     const struct tfm__cl_operand partial = tfm__cl_operand_workspace(s.scratch_bytes);
-    const struct tfm__cl_launch chunks = {
+    struct tfm__cl_launch chunks = {
         .kernel = group
                       ? (struct tfm__cl_kernel){"cross_entropy_group.cl",
                                                 "tfm_run_cross_entropy_group", NULL}
@@ -81,8 +91,11 @@ static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *no
                      tfm__cl_operand_of(p, node->outputs[1], TFM__CL_RAW)},
         .cost = 16 * (uint64_t)(step.out / COLUMNS + 1),
     };
-    const enum tfm_status status =
-        group ? tfm__cl_plan_group(p, &chunks, 0, 1) : tfm__cl_plan_launch(p, &chunks);
+    enum tfm_status status = TFM_STATUS_OK;
+    if (s.product.bf16)
+        status = tfm__cl_matrix_round(p, &chunks, &s.product, s.scratch_bytes + s.partial_bytes);
+    if (status == TFM_STATUS_OK)
+        status = group ? tfm__cl_plan_group(p, &chunks, 0, 1) : tfm__cl_plan_launch(p, &chunks);
     return status == TFM_STATUS_OK ? tfm__cl_plan_each(p, &merge) : status;
 }
 

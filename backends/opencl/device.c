@@ -344,6 +344,8 @@ static enum tfm_status open_found(const struct tfm_host *host, const struct tfm_
         status = tfm__cl_programs_open(d, err);
     if (status == TFM_STATUS_OK)
         status = tfm__cl_int8_open(d, err);
+    if (status == TFM_STATUS_OK)
+        status = tfm__cl_bf16_open(d, err);
     if (status != TFM_STATUS_OK) {
         tfm__cl_close(d);
         return status;

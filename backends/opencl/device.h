@@ -29,12 +29,20 @@ struct tfm__cl_choice {
     const char *what; /* "matrix product of many rows" */
     char choice[96], why[160];
 };
-enum { TFM__CL_CHOICES = 12 };
+enum { TFM__CL_CHOICES = 16 };
 
 /* What the environment asks for, read when a device is opened. */
 enum tfm__cl_gemm_choice { TFM__CL_GEMM_OWN, TFM__CL_GEMM_CLBLAST };
 
 enum tfm__cl_act_choice { TFM__CL_ACT_F32, TFM__CL_ACT_INT8, TFM__CL_ACT_AUTO };
+
+/* What is multiplied by a trained BF16 weight, and what its gradient is made of, rounded to bf16. */
+enum tfm__cl_bf16_choice {
+    TFM__CL_BF16_OFF,
+    TFM__CL_BF16_FAST, /* where the device is fast at it: replaced by ON or OFF by tfm__cl_bf16_settle */
+    TFM__CL_BF16_ANY, /* in any way: replaced by ON when the device is opened */
+    TFM__CL_BF16_ON,
+};
 
 /* How the kernels that sum over a row are written: for processors that want wide vectors, or for those
  * that want many work-items that share local memory. */
@@ -51,6 +59,8 @@ struct tfm__cl_settings {
     atomic_int act;                     /* TFM_ACT; AUTO is replaced by tfm__cl_int8_settle */
     int act_tuned;                      /* 1 = a tune file says so, TFM_ACT does not */
     const char *int8;                   /* INT8: options of kernels/int8.cl's way */
+    atomic_int bf16;                    /* TFM_ACT */
+    const char *bf16_options;           /* ON: options of matrix.cl with kernels/bf16.cl's way */
     enum tfm__cl_persistent persistent; /* TFM_OPENCL_PERSISTENT */
     enum tfm__cl_shape shape;           /* TFM_OPENCL_SHAPE */
     int narrow;                         /* wide shape: its compiler takes vectors apart */

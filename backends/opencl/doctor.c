@@ -237,6 +237,7 @@ static void device(void *handle, const struct tfm_doctor_sink *sink)
     if (sink->struct_size < sizeof *sink)
         return;
     tfm__cl_int8_settle(d);
+    tfm__cl_bf16_settle(d);
     for (uint32_t i = 0; i < d->n_choices; i++) {
         sink->item(sink->context, "choices");
         sink->text(sink->context, "what", d->choices[i].what);

@@ -102,57 +102,24 @@ static int proof_right(const struct proof *p)
     return 1;
 }
 
-/* Runs the kernel on its own three buffers. */
-static cl_int proof_launch(const struct tfm__cl_device *d, cl_kernel kernel, struct proof *p)
-{
-    void *const host[] = {p->w, p->x, p->y};
-    const size_t bytes[] = {sizeof p->w, sizeof p->x, sizeof p->y}, one = 1;
-    const cl_uint words = PROOF_WORDS;
-    cl_mem buffers[3] = {NULL, NULL, NULL};
-    cl_int code = CL_SUCCESS;
-
-    for (cl_uint i = 0; i < 3 && code == CL_SUCCESS; i++) {
-        buffers[i] = clCreateBuffer(d->context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, bytes[i],
-                                    host[i], &code);
-        if (code == CL_SUCCESS)
-            code = clSetKernelArg(kernel, i, sizeof buffers[i], &buffers[i]);
-    }
-    if (code == CL_SUCCESS)
-        code = clSetKernelArg(kernel, 3, sizeof words, &words);
-    if (code == CL_SUCCESS)
-        code = clEnqueueNDRangeKernel(d->queue, kernel, 1, NULL, &one, &one, 0, NULL, NULL);
-    if (code == CL_SUCCESS)
-        code = clEnqueueReadBuffer(d->queue, buffers[2], CL_TRUE, 0, bytes[2], p->y, 0, NULL, NULL);
-    for (size_t i = 0; i < 3; i++) {
-        if (buffers[i])
-            (void)clReleaseMemObject(buffers[i]);
-    }
-    return code;
-}
-
 /* 1 = the way computes what it must; else *why says what happened. */
 static int prove(struct tfm__cl_device *d, const struct way *way, struct tfm_error *why)
 {
     const int common = d->proof && strcmp(d->proof, way->options) == 0;
-    const struct tfm__cl_kernel wanted = {common ? NULL : "linear_int8.cl", "tfm_run_int8_proof",
+    const struct tfm__cl_kernel kernel = {common ? NULL : "linear_int8.cl", "tfm_run_int8_proof",
                                           common ? NULL : way->options};
     struct proof proof = {.y = {0}};
-    cl_program program = NULL;
-    cl_int code = CL_SUCCESS;
 
-    if (tfm__cl_program_of(d, &wanted, &program, why) != TFM_STATUS_OK)
-        return 0;
-    const cl_kernel kernel = clCreateKernel(program, wanted.name, &code);
-    if (code != CL_SUCCESS) {
-        (void)tfm__cl_fail(d->host, why, "clCreateKernel", code);
-        return 0;
-    }
     proof_fill(&proof);
-    code = proof_launch(d, kernel, &proof);
-    (void)clReleaseKernel(kernel);
-    if (code != CL_SUCCESS)
-        (void)tfm__cl_fail(d->host, why, "the proof of products of bytes", code);
-    else if (!proof_right(&proof))
+    const struct tfm__cl_proof run = {.kernel = &kernel,
+                                      .what = "the proof of products of bytes",
+                                      .n = 3,
+                                      .host = {proof.w, proof.x, proof.y},
+                                      .bytes = {sizeof proof.w, sizeof proof.x, sizeof proof.y},
+                                      .words = PROOF_WORDS};
+    if (tfm__cl_proof_run(d, &run, why) != TFM_STATUS_OK)
+        return 0;
+    if (!proof_right(&proof))
         (void)d->host->error(why, TFM_STATUS_BACKEND, "opencl: %s computes wrong values",
                              way->name);
     else

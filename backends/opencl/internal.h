@@ -88,6 +88,23 @@ enum tfm_status tfm__cl_program_of(struct tfm__cl_device *device,
                                    const struct tfm__cl_kernel *kernel, cl_program *program,
                                    struct tfm_error *err);
 
+/* ---- proofs (proof.c) ---------------------------------------------------------------------------- */
+
+enum { TFM__CL_PROOF_BUFFERS = 6 };
+
+/* One launch of one part: the arguments are n buffers, filled from host[i], and `words`; what they hold then goes
+ * back to host[i]. */
+struct tfm__cl_proof {
+    const struct tfm__cl_kernel *kernel;
+    const char *what; /* for the error */
+    cl_uint n, words;
+    void *host[TFM__CL_PROOF_BUFFERS];
+    size_t bytes[TFM__CL_PROOF_BUFFERS];
+};
+
+enum tfm_status tfm__cl_proof_run(struct tfm__cl_device *device, const struct tfm__cl_proof *proof,
+                                  struct tfm_error *err);
+
 /* ---- packed weights (pack.c: the form, pool.c: where they lie) ----------------------------------- */
 
 /* Bytes of a panel of 16 rows of `columns` values; 0 for a dtype that has no packed form. */
@@ -339,6 +356,16 @@ const char *tfm__cl_int8_guess(const struct tfm__cl_device *device);
  * linear. */
 void tfm__cl_int8_settle(const struct tfm__cl_device *device);
 
+/* ---- products of bf16 (bf16.c) ------------------------------------------------------------------------ */
+
+/* While a device is opened that TFM_ACT=bf16 is said to: finds the fastest way of kernels/bf16.cl that the device
+ * takes and that computes what it must. UNSUPPORTED: there is none. */
+enum tfm_status tfm__cl_bf16_open(struct tfm__cl_device *device, struct tfm_error *err);
+/* With FAST: such a way that is fast, or f32; logs which. */
+void tfm__cl_bf16_settle(const struct tfm__cl_device *device);
+/* 1 = trained BF16 weights are multiplied as bf16; settles it. */
+int tfm__cl_bf16_is_on(const struct tfm__cl_device *device);
+
 /* ---- linear with many rows (linear_panels.c: our own kernel, linear_gemm.c: CLBlast, linear_int8.c) --- */
 
 /* Rows from which a linear goes through our own matrix product, where that is chosen. */
@@ -378,17 +405,37 @@ enum tfm_status tfm__cl_linear_gemm_run(struct tfm__cl_exec *exec, const struct 
 
 /* ---- row-major products (matrix.c) ------------------------------------------------------------------- */
 
-/* Kernels of the two shapes. */
+/* Values of k that kernels/matrix.cl packs at once; passed to it with -D. Columns of a tile. */
+#define TFM__CL_MATRIX_OPTIONS "-DTFM_MATRIX_DEPTH=2048"
+enum { TFM__CL_MATRIX_DEPTH = 2048, TFM__CL_MATRIX_WIDTH = 32 };
+
+/* A product as matrix.cl has it: the file and the kernels of the two shapes; which of the operands is a, whether it
+ * lies turned, its extents at most. */
 struct tfm__cl_matrix {
-    const char *wide, *group;
+    const char *file, *wide, *group_file, *group;
+    uint32_t a;
+    int turned;
+    size_t m, k;
+    int bf16;    /* 1 = a is rounded to bf16 before, by a launch of its own */
+    int rounded; /* ... which a launch before has done */
 };
 
-/* fits: 1 if as many vectors as `vectors` has can be counted, and the tiles allocated; else 0 with the reason.
- * plan: adds the workspace as last operand, and appends the launch; k: extent that is summed over. */
+/* 1 = a product with this trained weight is one of bf16. */
+int tfm__cl_matrix_is_bf16(const struct tfm__cl_device *device, const struct tfm_tensor *weight);
+/* fits: 1 if as many vectors as `vectors` has can be counted, and the workspace allocated; else 0 with the reason.
+ * width: of a vector, what of it is rounded to bf16; 0 = nothing is. */
 int tfm__cl_matrix_fits(const struct tfm__cl_device *device, const struct tfm_tensor *vectors,
-                        const struct tfm_capacity *capacity, char *reason, size_t size);
+                        const struct tfm_capacity *capacity, size_t width, char *reason,
+                        size_t size);
+/* Bytes of a as bf16. 0 on overflow. */
+int tfm__cl_matrix_rounded(const struct tfm__cl_matrix *product, size_t *bytes);
+/* A launch of a product of bf16 gets the options and the cost of one, and as operand a the place `at` of the
+ * workspace. Appends the launch that rounds what it had there to that place, of file, a, turned, m and k. */
+enum tfm_status tfm__cl_matrix_round(struct tfm__cl_planner *planner, struct tfm__cl_launch *launch,
+                                     const struct tfm__cl_matrix *product, size_t at);
+/* Adds the workspace as last operand, and appends the launches. */
 enum tfm_status tfm__cl_matrix_plan(struct tfm__cl_planner *planner, struct tfm__cl_launch *launch,
-                                    const struct tfm__cl_matrix *names, size_t k);
+                                    const struct tfm__cl_matrix *product);
 
 /* linear with a trainable weight (linear_rows.c). */
 int tfm__cl_linear_rows_supports(const struct tfm__cl_device *device, const struct tfm_node *node,

@@ -180,8 +180,11 @@ static enum tfm_status run(struct tfm__cl_exec *e, const struct tfm__cl_node *no
         way_of(e->device, (enum tfm_dtype)e->program->launches[node->first].operands[1].type);
     enum tfm_status status = TFM_STATUS_OK;
 
-    if (tfm__cl_is_trainable(e->device, node->node->inputs[1]))
-        return tfm__cl_launch(e, node->first, n ? n / step->vectors : 0, err);
+    if (tfm__cl_is_trainable(e->device, node->node->inputs[1])) {
+        for (uint32_t i = 0; i < node->count && status == TFM_STATUS_OK; i++)
+            status = tfm__cl_launch(e, node->first + i, n ? n / step->vectors : 0, err);
+        return status;
+    }
     if (n >= many_rows(way)) {
         const uint32_t first = node->first + MANY;
         return way == INT8  ? tfm__cl_linear_int8_run(e, node, first, n, err)

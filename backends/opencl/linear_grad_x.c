@@ -1,18 +1,24 @@
 /* SPDX-License-Identifier: MIT
- * linear_grad_x: one launch of kernels/matrix.cl or matrix_group.cl. */
+ * linear_grad_x: one product of kernels/matrix.cl or matrix_group.cl. */
 #include "backends/opencl/internal.h"
 
 static int supports(const struct tfm__cl_device *d, const struct tfm_node *node,
                     const struct tfm_capacity *capacity, char *reason, size_t size)
 {
     return tfm__cl_is_activation(d, node->inputs[0], reason, size) &&
-           tfm__cl_matrix_fits(d, node->inputs[1], capacity, reason, size);
+           tfm__cl_matrix_fits(
+               d, node->inputs[1], capacity,
+               tfm__cl_matrix_is_bf16(d, node->inputs[0]) ? (size_t)node->inputs[0]->shape[0] : 0,
+               reason, size);
 }
 
 static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *node)
 {
-    static const struct tfm__cl_matrix names = {"tfm_run_linear_grad_x",
-                                                "tfm_run_linear_grad_x_group"};
+    struct tfm__cl_matrix product = {.file = "matrix.cl",
+                                     .wide = "tfm_run_linear_grad_x",
+                                     .group_file = "matrix_group.cl",
+                                     .group = "tfm_run_linear_grad_x_group",
+                                     .a = 1};
     const struct tfm_tensor *weight = node->inputs[0], *dy = node->inputs[1];
     struct tfm__cl_launch launch = {
         .step = tfm__cl_step(node),
@@ -26,7 +32,10 @@ static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *no
     launch.step.width = (uint32_t)weight->shape[1];
     launch.step.out = (uint32_t)weight->shape[0];
     launch.cost = (uint64_t)launch.step.vectors * launch.step.width * launch.step.out;
-    return tfm__cl_matrix_plan(p, &launch, &names, launch.step.out);
+    product.k = launch.step.out;
+    product.m = (size_t)tfm_tensor_rows_most(dy, p->capacity) * launch.step.vectors;
+    product.bf16 = tfm__cl_matrix_is_bf16(p->device, weight);
+    return tfm__cl_matrix_plan(p, &launch, &product);
 }
 
 const struct tfm__cl_op tfm__cl_op_linear_grad_x = {.supports = supports, .plan = plan, .alone = 1};

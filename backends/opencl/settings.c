@@ -144,14 +144,18 @@ static enum tfm_status read_max_alloc(struct tfm__cl_device *d, struct tfm_error
 
 static enum tfm_status read_act(struct tfm__cl_device *d, struct tfm_error *err)
 {
-    static const struct choice choice = {"TFM_ACT", {"auto", "f32", "int8", NULL}};
+    static const struct choice choice = {"TFM_ACT", {"auto", "f32", "int8", "bf16"}};
     static const enum tfm__cl_act_choice acts[] = {TFM__CL_ACT_AUTO, TFM__CL_ACT_F32,
-                                                   TFM__CL_ACT_INT8};
+                                                   TFM__CL_ACT_INT8, TFM__CL_ACT_F32};
+    /* rounding to 8 bits is coarser than to bf16: who allows that allows this */
+    static const enum tfm__cl_bf16_choice bf16[] = {TFM__CL_BF16_FAST, TFM__CL_BF16_OFF,
+                                                    TFM__CL_BF16_FAST, TFM__CL_BF16_ANY};
     size_t value;
     const enum tfm_status status = choose(d->host, &choice, &value, err);
 
     if (status != TFM_STATUS_OK)
         return status;
+    d->settings.bf16 = bf16[value];
     int tuned;
     const uint32_t wanted = tfm__cl_tuned(d, TFM__CL_TUNE_ACT, &tuned);
     d->settings.act_tuned = acts[value] == TFM__CL_ACT_AUTO && tuned;

@@ -67,10 +67,10 @@ void tfm_gguf_writer_destroy(struct tfm_gguf_writer *writer)
 
 static int has_key(const struct tfm_gguf_writer *w, const char *key, size_t size)
 {
-    const char *at = (const char *)w->keys.data, *end = at + w->keys.size;
+    const char *keys = (const char *)w->keys.data; /* NULL before the first one */
 
-    for (; at < end; at += strlen(at) + 1)
-        if (strlen(at) == size && memcmp(at, key, size) == 0)
+    for (size_t at = 0; at < w->keys.size; at += strlen(keys + at) + 1)
+        if (strlen(keys + at) == size && memcmp(keys + at, key, size) == 0)
             return 1;
     return 0;
 }

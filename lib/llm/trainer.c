@@ -134,8 +134,10 @@ enum tfm_status tfm_trainer_create(const struct tfm_nn_decoder *model,
                                    struct tfm_device *const *devices, size_t n_devices,
                                    struct tfm_trainer **trainer, struct tfm_error *err)
 {
-    enum tfm_status status = check(model, settings, data, err);
+    enum tfm_status status;
 
+    tfm_error_clear(err);
+    status = check(model, settings, data, err);
     if (status != TFM_STATUS_OK)
         return status;
     struct tfm_trainer *t = calloc(1, sizeof *t);
@@ -310,8 +312,10 @@ enum tfm_status tfm_trainer_step(struct tfm_trainer *trainer, struct tfm_trainer
     struct tfm_error why = {0};
     uint64_t place = t->place;
     double sum = 0;
-    enum tfm_status status = refuse_broken(t, err);
+    enum tfm_status status;
 
+    tfm_error_clear(err);
+    status = refuse_broken(t, err);
     if (status != TFM_STATUS_OK)
         return status;
     status = accumulate(t, &place, &sum, &made.tokens, &why);
@@ -356,10 +360,12 @@ enum tfm_status tfm_trainer_evaluate(struct tfm_trainer *trainer, double *loss, 
 {
     struct tfm_trainer *t = trainer;
     const uint64_t most = (uint64_t)t->settings.sequences;
-    enum tfm_status status = refuse_broken(t, err);
+    enum tfm_status status;
     double sum = 0;
     uint64_t counted = 0;
 
+    tfm_error_clear(err);
+    status = refuse_broken(t, err);
     if (status == TFM_STATUS_OK && t->held == 0)
         return tfm_error_set(err, TFM_STATUS_INVALID_ARGUMENT,
                              "train: there is no validation text: give one, or hold out a share");

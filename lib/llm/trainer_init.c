@@ -70,8 +70,10 @@ enum tfm_status tfm_trainer_initialize(const struct tfm_graph *graph, int64_t la
                                        struct tfm_weights *weights, struct tfm_error *err)
 {
     struct initial initial = {graph, layers > 0 ? layers : 1, seed, weights, err};
-    enum tfm_status status = tfm_graph_check(graph, err);
+    enum tfm_status status;
 
+    tfm_error_clear(err);
+    status = tfm_graph_check(graph, err);
     if (status == TFM_STATUS_OK)
         status = tfm_graph_parameters(graph, start, &initial);
     return status == TFM_STATUS_OK ? tfm_nn_init_weights(graph, seed, weights, err) : status;

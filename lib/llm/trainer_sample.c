@@ -71,6 +71,7 @@ enum tfm_status tfm_trainer_sample(struct tfm_trainer *trainer,
     struct tfm_sampler *sampler = NULL;
     enum tfm_status status;
 
+    tfm_error_clear(err);
     if (n_prompt < 1 || n_prompt >= (size_t)t->settings.length)
         return tfm_error_set(err, TFM_STATUS_INVALID_ARGUMENT,
                              "train: a sample of a prompt of %zu tokens: it must have 1 to %lld",

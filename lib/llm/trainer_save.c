@@ -99,6 +99,7 @@ enum tfm_status tfm_trainer_save(struct tfm_trainer *trainer, const char *path,
     struct tfm_checkpoint_writer *writer = NULL;
     enum tfm_status status;
 
+    tfm_error_clear(err);
     if (t->broken[0])
         return tfm_error_set(err, TFM_STATUS_INVALID_ARGUMENT,
                              "%s: not written, since a step failed (%.180s)", path, t->broken);
@@ -223,6 +224,7 @@ enum tfm_status tfm_trainer_load(struct tfm_trainer *trainer,
 {
     struct loading loading = {checkpoint, err};
 
+    tfm_error_clear(err);
     return load(trainer, &loading);
 }
 
@@ -267,6 +269,7 @@ enum tfm_status tfm_trainer_weights(struct tfm_trainer *trainer, struct tfm_weig
     struct copying copying = {trainer, NULL, err};
     enum tfm_status status;
 
+    tfm_error_clear(err);
     if (trainer->broken[0])
         return tfm_error_set(err, TFM_STATUS_INVALID_ARGUMENT,
                              "train: the parameters are not usable, since a step failed (%.180s)",

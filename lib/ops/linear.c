@@ -51,8 +51,12 @@ static void gradient(struct tfm__gradient *g)
     if (g->wanted[0])
         g->dx[0] = tfm_op_linear_grad_x(g->graph, weight, g->dy[0]);
     struct tfm_tensor *dw = tfm__gradient_state(g, 1), *db = tfm__gradient_state(g, 2);
-    if (dw || db)
-        tfm_op_linear_grad_w(g->graph, x, g->dy[0], dw, db);
+    if (dw || db) {
+        struct tfm_tensor *const inputs[] = {x, g->dy[0], dw, db};
+        const struct tfm_attrs attrs = {.bf16_factors = weight->dtype == TFM_DTYPE_BF16};
+        struct tfm_tensor *outputs[TFM_MAX_OUTPUTS];
+        tfm__graph_append_node(g->graph, TFM_OP_LINEAR_GRAD_W, inputs, 4, &attrs, outputs);
+    }
 }
 
 const struct tfm__rule tfm__rule_linear = {.infer = infer, .gradient = gradient};

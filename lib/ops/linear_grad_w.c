@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * linear_grad_w: dW += dy^T x, db += sum of dy over the rows: the gradient of linear by its weight and bias
  *   x [N, ..., in], dy [N, ..., out] F32, states dw [out, in], db [out] F32, one of which may be absent;
- *   or everything F64. No output. */
+ *   or everything F64. No output. Attribute bf16_factors 1: x and dy may be rounded to BF16. */
 #include <tfm/grad.h>
 
 #include "lib/ops/refuse.h"

@@ -52,7 +52,7 @@ static const char *model_path(const struct tfm__options *options, char found[PAT
     }
     if (tfm__place_find_model(found))
         return found;
-    tfm__failed("no model found: ./quickstart fetches one, or name one with -m FILE");
+    tfm__failed("no model found: ./quickstart smollm2 fetches one, or name one with -m FILE");
     return NULL;
 }
 

@@ -191,6 +191,8 @@ static int open_all(struct train *train)
         code = read_config(train);
     if (code == TFM__EXIT_OK && train->options->given.save_every)
         train->settings.save_every = train->options->save_every;
+    if (train->options->recompute)
+        train->settings.recompute = 1;
     if (code == TFM__EXIT_OK)
         code = tfm__train_data_open(train->options, train->initial, train->decoder.vocab,
                                     train->checkpoint != NULL, &train->data);

@@ -23,11 +23,12 @@ int tfm__train_report_open(struct tfm__train_report *report)
 
     if (!path)
         return TFM__EXIT_FAILED;
+    report->begun = tfm_trainer_steps(report->trainer);
     tfm_trainer_summarize(report->trainer, &plan);
     report->fallback = plan.nodes ? (double)plan.fallbacks / plan.nodes : 0;
     tfm__progress_init(&report->progress);
     tfm__progress_begin(&report->progress, "training");
-    status = tfm__metrics_open(path, tfm_trainer_steps(report->trainer), &report->metrics, &err);
+    status = tfm__metrics_open(path, report->begun, &report->metrics, &err);
     free(path);
     return status == TFM_STATUS_OK ? TFM__EXIT_OK : tfm__failed("%s", err.text);
 }
@@ -62,7 +63,8 @@ int tfm__train_report_step(struct tfm__train_report *report, const struct tfm_tr
            step->step, report->steps, step->loss, step->rate, step->norm,
            step->clipped < 1 ? " (clipped)" : "", tok_s, 1e3 * seconds);
     fflush(stdout);
-    tfm__progress_show(&report->progress, (size_t)step->step, (size_t)report->steps);
+    tfm__progress_show(&report->progress, (size_t)(step->step - report->begun),
+                       (size_t)(report->steps - report->begun));
     if (tfm__metrics_add(report->metrics, &line, &err) != TFM_STATUS_OK)
         return tfm__failed("%s", err.text);
     return TFM__EXIT_OK;

@@ -15,6 +15,7 @@ struct tfm__train_report {
     struct tfm_trainer *trainer;
     const struct tfm_tokenizer *tokenizer;
     const char *backend, *device;
+    uint64_t begun; /* steps that had been done before */
     uint64_t steps; /* that will have been done at the end */
     double fallback;
     struct tfm__metrics *metrics;

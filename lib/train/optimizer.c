@@ -428,6 +428,7 @@ enum tfm_status tfm_optimizer_step(struct tfm_optimizer *o, double rate, double 
 
 enum tfm_status tfm_optimizer_check(const struct tfm_optimizer *o, struct tfm_error *err)
 {
+    tfm_error_clear(err);
     if (o->failure == TFM_STATUS_OK)
         return TFM_STATUS_OK;
     return tfm_error_set(err, o->failure,

@@ -33,8 +33,8 @@ verdict $? 'make install DESTDIR='
 
 bindir=$root$(value bindir) libdir=$root$(value libdir) plugindir=$root$(value pluginsdir)
 : >"$work/log"
-helper=$root$(value pkglibdir)/tfm-probe
-for file in "$bindir/tfm" "$helper" "$libdir/libtfm.so" "$libdir/libtfm-llm.so" \
+helper=$root$(value pkglibdir)/tfm-probe model=$root$(value pkgdatadir)/models/Austen-5M.Q8_0.gguf
+for file in "$bindir/tfm" "$helper" "$model" "$libdir/libtfm.so" "$libdir/libtfm-llm.so" \
     "$root$(value includedir)/tfm/backend.h" "$root$(value includedir)/tfm/ops.def" \
     "$root$(value includedir)/tfm/opencl.h" \
     "$root$(value includedir)/tfm/llm.h" "$libdir/pkgconfig/tfm.pc" "$libdir/pkgconfig/tfm-llm.pc"; do

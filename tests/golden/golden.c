@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <jansson.h>
 
@@ -57,6 +58,8 @@ static int read_top(const json_t *pairs, size_t n, struct golden_top *top)
 static int read_case(const json_t *json, struct golden_case *c)
 {
     const json_t *at = json_object_get(json, "at");
+    const char *text = json_string_value(json_object_get(json, "text"));
+    c->text = text ? strdup(text) : NULL;
     c->ids = integers(json_object_get(json, "ids"), &c->n);
     c->n_top = at ? json_array_size(at) : 1;
     c->top = calloc(c->n_top + 1, sizeof *c->top);
@@ -81,6 +84,7 @@ static int read_case(const json_t *json, struct golden_case *c)
 void golden_free(struct golden *golden)
 {
     for (size_t i = 0; golden && i < golden->n; i++) {
+        free(golden->cases[i].text);
         free(golden->cases[i].ids);
         free(golden->cases[i].top);
         free(golden->cases[i].greedy);

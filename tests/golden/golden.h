@@ -16,6 +16,7 @@ struct golden_top {
 
 /* A prompt: the best logits after it, then the tokens that follow and how sure each is. */
 struct golden_case {
+    char *text; /* NULL for the long one */
     int32_t *ids;
     size_t n;
     size_t n_top;
@@ -30,7 +31,7 @@ struct golden {
     struct golden_case *cases; /* [n] */
 };
 
-/* The "logits" of smollm2-q4_1.json, or the one case of long-q4_1.json; `name` is looked for in
+/* The "logits" of a file of prompts, or the one case of a long text; `name` is looked for in
  * the folder $TFM_TEST_GOLDEN. Says on stderr what is wrong and returns NULL. */
 struct golden *golden_read(const char *name);
 void golden_free(struct golden *golden); /* NULL is fine */

@@ -97,7 +97,7 @@ class Gguf:
         return (q * d + m).reshape(shape)
 
 
-# ---- byte-level BPE with the SmolLM pre-tokenizer --------------------------------------------------
+# ---- byte-level BPE with the pre-tokenizers of GPT-2 and SmolLM ------------------------------------
 
 
 def char_class(wanted):
@@ -115,8 +115,8 @@ def char_class(wanted):
 
 class Tokenizer:
     def __init__(self, kv):
-        if kv["tokenizer.ggml.model"] != "gpt2" or kv["tokenizer.ggml.pre"] != "smollm":
-            sys.exit("this script knows the tokenizer gpt2 with the pre-tokenizer smollm only")
+        if kv["tokenizer.ggml.model"] != "gpt2" or kv["tokenizer.ggml.pre"] not in ("gpt-2", "smollm"):
+            sys.exit("this script knows the tokenizer gpt2 with the pre-tokenizers gpt-2 and smollm only")
         tokens = kv["tokenizer.ggml.tokens"]
         self.ids = {text: i for i, text in enumerate(tokens)}
         self.ranks = {tuple(pair.split(" ")): i for i, pair in enumerate(kv["tokenizer.ggml.merges"])}
@@ -124,7 +124,8 @@ class Tokenizer:
         self.control = re.compile("(" + "|".join(re.escape(t) for t in sorted(control, key=len, reverse=True)) + ")")
         letter, number = char_class("L"), char_class("N")
         space = r"\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
-        self.digit = re.compile(f"([{number}])")
+        # smollm cuts every digit off first; a pattern that matches nothing cuts nothing off
+        self.digit = re.compile(f"([{number}])" if kv["tokenizer.ggml.pre"] == "smollm" else "(?!)")
         self.piece = re.compile(
             f"'s|'t|'re|'ve|'m|'ll|'d| ?[{letter}]+| ?[{number}]+| ?[^{space}{letter}{number}]+"
             f"|[{space}]+(?![^{space}])|[{space}]+"
@@ -265,11 +266,11 @@ def long_golden(model, tokenizer, here, count, marks):
     return ids, [{"n": n, "top": best(row, 10)} for n, row in zip(marks, logits)]
 
 
-def write(path, ids, at):
+def write(path, model, ids, at):
     lines = [", ".join(map(str, ids[i : i + 15])) for i in range(0, len(ids), 15)]
     tops = [f'  {{"n": {a["n"]}, "top": {json.dumps(a["top"])}}}' for a in at]
     with open(path, "w", encoding="utf-8") as f:
-        f.write('{\n "model": "SmolLM2-135M-Instruct Q4_1 (98362432 bytes)",\n'
+        f.write('{\n "model": ' + json.dumps(model) + ',\n'
                 ' "how": "make_long.py: float64 arithmetic on the dequantized weights; ids = the first tokens of '
                 'long.txt; at = the 10 largest logits after the first n of them",\n'
                 ' "ids": [\n  ' + ",\n  ".join(lines) + '\n ],\n "at": [\n' + ",\n".join(tops) + "\n ]\n}\n")
@@ -288,7 +289,7 @@ def main():
     ids, at = long_golden(model, tokenizer, here, 600, [64, 300, 600])
     path = os.path.join(here, "long-q4_1.json")
     if not options.check:
-        write(path, ids, at)
+        write(path, "SmolLM2-135M-Instruct Q4_1 (98362432 bytes)", ids, at)
         print(f"wrote {path}")
         return
     with open(path, encoding="utf-8") as f:

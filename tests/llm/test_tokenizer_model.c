@@ -230,7 +230,8 @@ int main(void)
     suite_add_tcase(suite, tcase);
     if (!model || access(model, R_OK) != 0) {
         srunner_free(runner);
-        return tests_skip("no model file: ./quickstart fetches it, or name it in TFM_TEST_MODEL");
+        return tests_skip(
+            "no model file: ./quickstart smollm2 fetches it, or name it in TFM_TEST_MODEL");
     }
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);

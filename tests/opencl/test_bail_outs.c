@@ -98,7 +98,7 @@ END_TEST
 int main(void)
 {
     if (!test_model_path())
-        return tests_skip("no model: ./quickstart fetches it (or TFM_TEST_MODEL=FILE)");
+        return tests_skip("no model: ./quickstart smollm2 fetches it (or TFM_TEST_MODEL=FILE)");
     if (!tests_ask(parts_present))
         return tests_skip("no OpenCL device of PoCL");
     Suite *suite = suite_create("bail-outs");

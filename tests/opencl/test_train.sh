@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Every kind of stack is trained on PoCL with nothing on another device (TFM_STRICT=1), and its losses of 20 steps are
-# those of the reference within 1e-4. Catches a kind whose gradient or update falls back, and errors that add up from step to
+# those of the reference within 1e-4. Catches a kind whose gradient or update falls back, in the group shape too, and errors that add up from step to
 # step. Configurations: tests/train/data/.
 . "${TFM_TEST_SRCDIR:-.}/tests/tools/common.sh"
 "$tfm" backends >"$out" 2>"$err"
@@ -25,17 +25,30 @@ strict() {
         losses "$2" | awk '{ if (NR == 1) first = $1 } END { exit !(NR == 20 && $1 < first - 0.2) }'
 }
 losses() { sed -n 's/.*"loss": \([0-9.e+-]*\), "[rv].*/\1/p' "$1/metrics.jsonl"; }
+# near OUT OUT: 20 losses of two trainings, at most 1e-4 apart; $farthest
+near() {
+    losses "$1" >a
+    losses "$2" >b
+    farthest=$(paste a b | awk 'NF == 2 { d = $1 > $2 ? $1 - $2 : $2 - $1; if (d > most) most = d; n++ }
+        END { print n == 20 ? most + 0 : "not 20 steps" }')
+    test "$farthest" != 'not 20 steps' && awk -v most="$farthest" 'BEGIN { exit !(most <= 1e-4) }'
+}
 for kind in llama gpt2 gemma2 post t5 glu silu; do
     strict "$data/$kind.json" "$kind"
     verdict $? "$kind: TFM_STRICT=1, no node elsewhere"
     call_with TFM_BACKEND=reference train --data text.txt --tokenizer t.gguf --config "$data/$kind.json" --out "$kind-reference"
-    losses "$kind" >a
-    losses "$kind-reference" >b
-    farthest=$(paste a b | awk 'NF == 2 { d = $1 > $2 ? $1 - $2 : $2 - $1; if (d > most) most = d; n++ }
-        END { print n == 20 ? most + 0 : "not 20 steps" }')
-    test $code -eq 0 && awk -v most="$farthest" 'BEGIN { exit !(most <= 1e-4) }' && test "$farthest" != 'not 20 steps'
+    test $code -eq 0 && near "$kind" "$kind-reference"
     verdict $? "$kind: 20 losses as on the reference, at most $farthest apart"
 done
+
+# the kernels for devices like GPUs
+TFM_OPENCL_SHAPE=group
+export TFM_OPENCL_SHAPE
+for kind in llama t5; do
+    strict "$data/$kind.json" "$kind-group" && near "$kind-group" "$kind-reference"
+    verdict $? "$kind: TFM_OPENCL_SHAPE=group, losses as on the reference, at most $farthest apart"
+done
+unset TFM_OPENCL_SHAPE
 
 # what else the device must take: weights in BF16, intermediates that are computed twice
 sed 's/"train": {/&"compute": "bf16", "recompute": true, "accumulate": 2,/' "$data/llama.json" >more.json

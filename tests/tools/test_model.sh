@@ -4,7 +4,7 @@
 # Catches a program that reads, feeds or prints something else than what the libraries are tested with.
 . "${TFM_TEST_SRCDIR:-.}/tests/tools/common.sh"
 model=${TFM_TEST_MODEL:-$srcdir/models/SmolLM2-135M-Instruct.Q4_1.gguf}
-test -f "$model" || { echo "1..0 # SKIP no $model: ./quickstart fetches it"; exit 77; }
+test -f "$model" || { echo "1..0 # SKIP no $model: ./quickstart smollm2 fetches it"; exit 77; }
 TFM_MODEL=$model TFM_THREADS=
 export TFM_MODEL TFM_THREADS
 unset TFM_THREADS

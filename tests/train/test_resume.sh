@@ -74,6 +74,18 @@ facts() { (cd "$1" && find . -type f -exec cksum {} + | sort); }
     kill_and_resume killed "$moments" $arguments && same whole killed && tidy killed
     verdict $? "kill -9 at $killed moments, $inside of them inside a save: the same files"
 
+    # ---- a rate at which it goes to pieces ----
+    sed -e 's/"rate": 1e-2/"rate": 100/' -e 's/"final_rate": 1e-3/"final_rate": 100, "weight_decay": 100/' \
+        -e 's/"warmup": 5/"warmup": 0/' small.json >nan.json
+    for resume in '' --resume; do
+        call train --data text.txt --config nan.json --out nan --save-every 1 $resume
+        test $code -eq 1 && grep -q 'step [0-9]*.* is not finite' "$err" && grep -q '"[a-z_.0-9]*"' "$err" && tidy nan &&
+            test ! -e nan/model.gguf && cp nan/last.ckpt "good$resume"
+        verdict $? "a loss that is not finite${resume:+, once more}: the step and the tensor are named"
+    done
+    cmp -s good good--resume
+    verdict $? 'and the last good checkpoint stays'
+
     # ---- two at once ----
     mkdir busy
     exec 9<busy

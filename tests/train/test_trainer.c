@@ -17,6 +17,12 @@
 
 enum { VOCAB = 11, LENGTH = 8, IDS = 400 };
 
+/* What a caller has at hand: a call must take it away, or its own text is lost. */
+#define STALE                             \
+    {                                     \
+        TFM_STATUS_BUSY, "an older error" \
+    }
+
 static char work[] = "trainer-XXXXXX";
 static struct test_devices devices;
 static struct tfm_dataset *dataset;
@@ -30,7 +36,7 @@ static void ok(enum tfm_status status, const struct tfm_error *err)
 static void write_ids(void)
 {
     struct tfm_dataset_writer *writer = NULL;
-    struct tfm_error err = {0};
+    struct tfm_error err = STALE;
     int32_t ids[IDS] = {0};
 
     for (int i = 0; i < IDS; i++)
@@ -43,7 +49,7 @@ static void write_ids(void)
 
 static void begin(void)
 {
-    struct tfm_error err = {0};
+    struct tfm_error err = STALE;
 
     ck_assert_ptr_nonnull(mkdtemp(work));
     ck_assert_int_eq(chdir(work), 0);
@@ -100,7 +106,7 @@ static struct tfm_trainer *create(const struct tfm_trainer_settings *s,
     const struct tfm_nn_decoder model = decoder();
     const struct tfm_trainer_data data = {dataset, NULL};
     struct tfm_trainer *trainer = NULL;
-    struct tfm_error err = {0};
+    struct tfm_error err = STALE;
 
     ok(tfm_trainer_create(&model, s, &data, weights, devices.device, devices.n, &trainer, &err),
        &err);
@@ -110,7 +116,7 @@ static struct tfm_trainer *create(const struct tfm_trainer_settings *s,
 static struct tfm_trainer_report step(struct tfm_trainer *trainer)
 {
     struct tfm_trainer_report report = {0};
-    struct tfm_error err = {0};
+    struct tfm_error err = STALE;
 
     ok(tfm_trainer_step(trainer, &report, &err), &err);
     return report;
@@ -120,7 +126,7 @@ static double evaluate(struct tfm_trainer *trainer)
 {
     double loss = 0;
     uint64_t tokens = 0;
-    struct tfm_error err = {0};
+    struct tfm_error err = STALE;
 
     ok(tfm_trainer_evaluate(trainer, &loss, &tokens, &err), &err);
     ck_assert_uint_eq(tokens, tfm_trainer_held(trainer) * LENGTH);
@@ -166,7 +172,7 @@ static struct text write_on(struct tfm_trainer *trainer)
     const struct tfm_sampler_options greedy = {.top_p = 1};
     const int32_t prompt[] = {2, 7};
     struct text text = {.n = 0};
-    struct tfm_error err = {0};
+    struct tfm_error err = STALE;
 
     ok(tfm_trainer_sample(trainer, &greedy, prompt, 2, 100, take, &text, &err), &err);
     return text;
@@ -193,7 +199,7 @@ END_TEST
 
 static void save(struct tfm_trainer *trainer)
 {
-    struct tfm_error err = {0};
+    struct tfm_error err = STALE;
     ok(tfm_trainer_save(trainer, "last.ckpt", &err), &err);
 }
 
@@ -213,7 +219,7 @@ START_TEST(a_checkpoint_goes_on_with_the_same_bits)
     const struct tfm_trainer_settings s = settings();
     struct tfm_trainer *whole = create(&s, NULL), *second;
     double losses[12];
-    struct tfm_error err = {0};
+    struct tfm_error err = STALE;
 
     for (int i = 0; i < 6; i++)
         step(whole);
@@ -248,7 +254,7 @@ START_TEST(another_configuration_is_refused)
 {
     struct tfm_trainer_settings s = settings();
     struct tfm_trainer *trainer = create(&s, NULL);
-    struct tfm_error err = {0};
+    struct tfm_error err = STALE;
 
     step(trainer);
     save(trainer);
@@ -293,7 +299,7 @@ START_TEST(what_is_not_finite_is_named)
     const struct tfm_trainer_settings s = settings();
     struct tfm_trainer_report report;
     struct tfm_weights *weights = NULL, *copies = NULL;
-    struct tfm_error err = {0};
+    struct tfm_error err = STALE;
     float gamma[16];
 
     for (int i = 0; i < 16; i++)
@@ -323,7 +329,7 @@ START_TEST(values_that_are_given_and_taken)
     const struct tfm_trainer_settings s = settings();
     struct tfm_trainer *trainer = create(&s, NULL), *second;
     struct tfm_weights *weights = NULL;
-    struct tfm_error err = {0};
+    struct tfm_error err = STALE;
 
     for (int i = 0; i < 10; i++)
         step(trainer);
