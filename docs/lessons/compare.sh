@@ -6,9 +6,10 @@
 #     TFM     the program (./tfm)
 #     CORPUS  a folder with train/*.txt and persuasion.txt, as models/austen.py writes it
 #     OUT     where runs, table and pictures go
-# STEPS, LENGTH, SEQUENCES, DEAD_UNITS (the program made of dead_units.c) may be set in the environment.
+# STEPS, LENGTH, SEQUENCES, MODELS (only these, by name), DEAD_UNITS (the program made of dead_units.c) may be set in the
+# environment. Small models train faster two at a time with TFM_THREADS=1 than one with two threads: call it twice, with other seeds.
 set -eu
-test $# -ge 3 || { sed -n '3,10s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+test $# -ge 3 || { sed -n '3,11s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 tfm=$1 corpus=$2 out=$3
 seeds=${4:-1 2 3}
 steps=${STEPS:-1000} length=${LENGTH:-128} sequences=${SEQUENCES:-16}
@@ -41,7 +42,7 @@ config() { # norm block ffn ffn_width position kv_heads seed
   "kv_heads": $6, "ffn_width": $4, "norm": "$1", "block": "$2", "ffn": "$3", "position": "$5", "eps": 1e-5, "tied": true,
   "train": {
     "length": $length, "sequences": $sequences, "steps": $steps, "rate": 4e-3, "final_rate": 2e-4, "warmup": $((steps / 10)),
-    "seed": $7, "held_out": 0, "validate_every": $((steps / 10)), "save_every": 100
+    "seed": $7, "held_out": 0, "validate_every": $(((steps + 7) / 8)), "save_every": 250
   }
 }
 END
@@ -54,6 +55,7 @@ for seed in $seeds; do
     models | while IFS='|' read -r name norm block ffn ffn_width position kv_heads _; do
         run=$out/$name-$seed
         test -f "$run/done" && continue
+        case " ${MODELS:-$name} " in *" $name "*) ;; *) continue ;; esac
         mkdir -p "$run"
         config "$norm" "$block" "$ffn" "$ffn_width" "$position" "$kv_heads" "$seed" >"$run/config.json"
         echo "$run" >&2
@@ -89,6 +91,7 @@ done
 if test -n "${DEAD_UNITS:-}"; then
     for seed in $seeds; do
         run=$out/relu-$seed
-        test -f "$run/done" && "$DEAD_UNITS" "$run/last.ckpt" "$run/validation.tokens" $vocab "$length" $width $layers $heads 2 384
+        # any device will do
+        test -f "$run/done" && env -u TFM_BACKEND -u TFM_STRICT "$DEAD_UNITS" "$run/last.ckpt" "$run/validation.tokens" $vocab "$length" $width $layers $heads 2 384
     done | tee "$out/dead-units.txt"
 fi

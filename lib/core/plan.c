@@ -152,10 +152,9 @@ static enum tfm_status check_trainable(const struct tfm_plan *plan,
 {
     for (uint32_t i = 0; i < segment->public.n_tensors; i++) {
         const struct tfm_tensor *root = tfm__tensor_root(segment->public.tensors[i]);
-        struct tfm_weight weight;
         if (!root->is_trainable)
             continue;
-        const enum tfm_status status = tfm__weights_host_get(plan->weights, root, &weight, err);
+        const enum tfm_status status = tfm__weights_check(plan->weights, root, err);
         if (status != TFM_STATUS_OK)
             return status;
     }

@@ -201,6 +201,15 @@ enum tfm_status tfm_weights_borrow(struct tfm_weights *weights, const char *name
     return add(weights, name, dtype, rank, shape, data, NULL, bytes, taken, context, err);
 }
 
+static enum tfm_status forgotten(const char *name, struct tfm_error *err)
+{
+    return tfm_error_set(
+        err, TFM_STATUS_NOT_FOUND,
+        "weight \"%s\": its values were given up (tfm_weights_forget): an exec that "
+        "needs it must share it with one that has it",
+        name);
+}
+
 enum tfm_status tfm_weights_get(const struct tfm_weights *weights, const char *name,
                                 enum tfm_dtype *dtype, struct tfm_weight *weight,
                                 struct tfm_error *err)
@@ -213,6 +222,8 @@ enum tfm_status tfm_weights_get(const struct tfm_weights *weights, const char *n
     pthread_mutex_unlock(&w->lock);
     if (!e)
         return tfm_error_set(err, TFM_STATUS_NOT_FOUND, "weight \"%s\" is not there", name);
+    if (!e->data)
+        return forgotten(name, err);
     *dtype = e->shape.dtype;
     *weight = (struct tfm_weight){.data = e->data, .bytes = e->bytes};
     return TFM_STATUS_OK;
@@ -263,12 +274,43 @@ static enum tfm_status entry_for(struct tfm_weights *weights, const struct tfm_t
     return TFM_STATUS_OK;
 }
 
+enum tfm_status tfm__weights_check(struct tfm_weights *weights, const struct tfm_tensor *tensor,
+                                   struct tfm_error *err)
+{
+    struct entry *e;
+    return entry_for(weights, tensor, &e, err);
+}
+
+/* The same with values that are still there. */
+static enum tfm_status values_for(struct tfm_weights *weights, const struct tfm_tensor *tensor,
+                                  struct entry **entry, struct tfm_error *err)
+{
+    const enum tfm_status status = entry_for(weights, tensor, entry, err);
+    return status == TFM_STATUS_OK && !(*entry)->data ? forgotten((*entry)->name, err) : status;
+}
+
+enum tfm_status tfm_weights_forget(struct tfm_weights *weights, const char *name,
+                                   struct tfm_error *err)
+{
+    tfm_error_clear(err);
+    pthread_mutex_lock(&weights->lock);
+    struct entry *e = find(weights, name);
+    if (e) {
+        tfm__free(e->owned);
+        e->owned = NULL;
+        e->data = NULL;
+    }
+    pthread_mutex_unlock(&weights->lock);
+    return e ? TFM_STATUS_OK
+             : tfm_error_set(err, TFM_STATUS_NOT_FOUND, "weight \"%s\" is not there", name);
+}
+
 enum tfm_status tfm__weights_memory(struct tfm_weights *weights, const struct tfm_tensor *tensor,
                                     struct tfm_memory *memory, struct tfm_error *err)
 {
     struct tfm_device *device = weights->compiling ? weights->compiling->device : NULL;
     struct entry *e = NULL;
-    enum tfm_status status = entry_for(weights, tensor, &e, err);
+    enum tfm_status status = values_for(weights, tensor, &e, err);
 
     if (status != TFM_STATUS_OK)
         return status;
@@ -308,7 +350,7 @@ enum tfm_status tfm__weights_host_get(struct tfm_weights *weights, const struct 
                                       struct tfm_weight *weight, struct tfm_error *err)
 {
     struct entry *e = NULL;
-    const enum tfm_status status = entry_for(weights, tensor, &e, err);
+    const enum tfm_status status = values_for(weights, tensor, &e, err);
     if (status == TFM_STATUS_OK)
         *weight = (struct tfm_weight){.data = e->data, .bytes = e->bytes};
     return status;

@@ -13,6 +13,10 @@ struct tfm_weights *tfm__weights_retain(struct tfm_weights *weights);
 void tfm__weights_begin(struct tfm_weights *weights, struct tfm_device *device);
 void tfm__weights_end(struct tfm_weights *weights);
 
+/* There is an entry of the tensor's dtype and shape; its values may have been given up. */
+enum tfm_status tfm__weights_check(struct tfm_weights *weights, const struct tfm_tensor *tensor,
+                                   struct tfm_error *err);
+
 /* Between begin and end. Memory of a parameter on a node-by-node device: the owner's own bytes when
  * the device's buffers are host memory, else an uploaded copy, made once. */
 enum tfm_status tfm__weights_memory(struct tfm_weights *weights, const struct tfm_tensor *tensor,

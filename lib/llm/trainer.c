@@ -102,6 +102,17 @@ static enum tfm_status allocate(struct tfm_trainer *t, struct tfm_error *err)
     return TFM_STATUS_OK;
 }
 
+struct forgetting {
+    struct tfm_weights *weights;
+    struct tfm_error *err;
+};
+
+static enum tfm_status forget(void *context, const struct tfm_tensor *parameter)
+{
+    const struct forgetting *f = context;
+    return tfm_weights_forget(f->weights, parameter->name, f->err);
+}
+
 static enum tfm_status open_plans(struct tfm_trainer *t, const struct tfm_weights *weights,
                                   struct tfm_error *err)
 {
@@ -124,7 +135,9 @@ static enum tfm_status open_plans(struct tfm_trainer *t, const struct tfm_weight
         status =
             tfm_optimizer_create(t->train.plan, t->train.exec, t->weights, t->devices, t->n_devices,
                                  &adamw, NULL, &t->settings.embedding_rate, &t->optimizer, err);
-    return status;
+    /* every exec from now on shares the variables: no second copy of the parameters */
+    struct forgetting forgetting = {t->weights, err};
+    return status == TFM_STATUS_OK ? tfm__trainer_each_parameter(t, forget, &forgetting) : status;
 }
 
 enum tfm_status tfm_trainer_create(const struct tfm_nn_decoder *model,

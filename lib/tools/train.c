@@ -198,6 +198,9 @@ static int open_all(struct train *train)
                                     train->checkpoint != NULL, &train->data);
     if (code == TFM__EXIT_OK)
         code = tfm__setup_on_devices(train->options, open_trainer, train, &train->setup);
+    /* the trainer has its own now */
+    tfm_weights_release(train->initial_values);
+    train->initial_values = NULL;
     return code == TFM__EXIT_OK ? resume(train) : code;
 }
 
@@ -306,6 +309,9 @@ static int export_model(struct train *train)
         status = tfm_trainer_weights(train->trainer, &weights, &err);
     if (status == TFM_STATUS_OK) {
         what.weights = weights;
+        /* gradients and moments are saved: the file is made with their memory */
+        tfm_trainer_destroy(train->trainer);
+        train->trainer = NULL;
         tfm__signals_hold(&held);
         status = tfm_export_to_gguf(&what, gguf, TFM_DTYPE_F32, &err);
         if (status == TFM_STATUS_UNSUPPORTED) {

@@ -140,6 +140,44 @@ START_TEST(shared_memory_outlives_its_maker)
 }
 END_TEST
 
+/* Catches: values that an exec or a plan of its own goes on reading after they were given up. */
+START_TEST(values_that_are_given_up)
+{
+    static const float x[] = {1, 0, 0, 0, 0, 1};
+    float y[4];
+    struct tfm_error err = {0};
+    struct tfm_exec *second = NULL, *third = NULL;
+    struct tfm_weight weight;
+    enum tfm_dtype dtype;
+    struct session s, t, frozen;
+
+    start(&s);
+    compile(&s, net(1, 1, TFM_DTYPE_F32));
+    ok(tfm_exec_create(s.plan, &s.exec, &err), &err);
+    ck_assert_int_eq(tfm_weights_forget(s.weights, "v", &err), TFM_STATUS_NOT_FOUND);
+    ok(tfm_weights_forget(s.weights, "w", &err), &err);
+    ok(tfm_weights_forget(s.weights, "w", &err), &err); /* once more changes nothing */
+    ck_assert_int_eq(tfm_weights_get(s.weights, "w", &dtype, &weight, &err), TFM_STATUS_NOT_FOUND);
+    t = frozen = s;
+    compile(&t, net(1, 0, TFM_DTYPE_F32)); /* shape and dtype are still known */
+    ok(tfm_exec_create_sharing(t.plan, s.exec, &second, &err), &err);
+    run(second, x, NULL, y);
+    ck_assert(y[0] == 1 && y[1] == 4 && y[2] == 3 && y[3] == 6);
+    ck_assert_int_eq(tfm_exec_create(t.plan, &third, &err), TFM_STATUS_NOT_FOUND);
+    ck_assert_msg(strstr(err.text, "\"w\"") && strstr(err.text, "given up"), "%s", err.text);
+    struct tfm_graph *graph = net(0, 0, TFM_DTYPE_F32);
+    const struct tfm_capacity capacity = {2, 1, 0};
+    ck_assert_int_eq(
+        tfm_plan_compile(graph, frozen.weights, frozen.devices, 1, &capacity, &frozen.plan, &err),
+        TFM_STATUS_NOT_FOUND);
+    ck_assert_msg(strstr(err.text, "given up") != NULL, "%s", err.text);
+    tfm_graph_destroy(graph);
+    tfm_exec_destroy(second);
+    tfm_plan_destroy(t.plan);
+    finish(&s);
+}
+END_TEST
+
 /* Catches: a plan that goes on with the values of the weights while another exec trains them. */
 START_TEST(a_frozen_use_of_what_is_trained_is_refused)
 {
@@ -260,6 +298,7 @@ int main(void)
 
     tcase_add_test(tcase, gradients_add_up);
     tcase_add_test(tcase, shared_memory_outlives_its_maker);
+    tcase_add_test(tcase, values_that_are_given_up);
     tcase_add_test(tcase, a_frozen_use_of_what_is_trained_is_refused);
     tcase_add_test(tcase, another_shape_is_refused);
     tcase_add_loop_test(tcase, refusals, 0, 4);

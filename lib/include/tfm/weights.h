@@ -33,6 +33,12 @@ tfm_weights_borrow(struct tfm_weights *weights, const char *name, enum tfm_dtype
 TFM_API void tfm_weights_on_destroy(struct tfm_weights *weights, void (*destroy)(void *context),
                                     void *context);
 
+/* Gives the values of an entry up: for parameters that are trained, of which execs have their own. What was made of
+ * them stays; who needs them later (an exec that shares nothing, a plan where the parameter is frozen) gets
+ * NOT_FOUND. NOT_FOUND: there is none of that name. No other thread may be compiling with these weights. */
+TFM_API enum tfm_status tfm_weights_forget(struct tfm_weights *weights, const char *name,
+                                           struct tfm_error *err);
+
 /* The bytes of an entry as its owner stores them. NOT_FOUND. */
 TFM_API enum tfm_status tfm_weights_get(const struct tfm_weights *weights, const char *name,
                                         enum tfm_dtype *dtype, struct tfm_weight *weight,
