@@ -20,8 +20,8 @@
 /* Below LEAST there is little to gain, and what is not used yet would become resident with what is. */
 enum { HUGE_PAGE = 2 << 20, LEAST = 16 << 20 };
 
-/* Huge pages that one call makes, 0.15 ms each; small ones of the smallest kind that a huge one has. */
-enum { PIECE = 2 * HUGE_PAGE, SMALL_PAGES = HUGE_PAGE / 4096 };
+/* Small pages of the smallest kind that a huge one has. */
+enum { SMALL_PAGES = HUGE_PAGE / 4096 };
 
 /* In front of the buffer, in a page of its own. */
 struct head {
@@ -119,16 +119,16 @@ static void collapse(unsigned char *page)
         (void)madvise(page, HUGE_PAGE, MADV_COLLAPSE);
 }
 
-void tfm__cl_sparse_fill(void *place)
+void tfm__cl_sparse_fill(void *place, size_t pages)
 {
     struct head *head = place;
 
     if (atomic_load_explicit(&head->dense, memory_order_relaxed) >= head->bytes)
         return;
-    const size_t begin = atomic_fetch_add(&head->dense, PIECE);
+    const size_t begin = atomic_fetch_add(&head->dense, pages * HUGE_PAGE);
     if (begin == 0)
         want_huge(head);
-    for (size_t at = begin; at < begin + PIECE && at < head->bytes; at += HUGE_PAGE)
+    for (size_t at = begin; at < begin + pages * HUGE_PAGE && at < head->bytes; at += HUGE_PAGE)
         collapse(head->buffer + at);
 }
 

@@ -36,8 +36,8 @@ enum tfm_status tfm__cl_buffer_create(const struct tfm__cl_device *device, cl_me
                                       int *zeroed, struct tfm_error *err);
 /* What is kept of a sparse buffer while it lives; NULL for others. */
 void *tfm__cl_sparse_find(cl_mem buffer);
-/* More of it is used than was thought: each call gives huge pages to some of it, until all has them. Any thread. */
-void tfm__cl_sparse_fill(void *place);
+/* More of it is used than was thought: each call gives it so many huge pages, until it has no others. Any thread. */
+void tfm__cl_sparse_fill(void *place, size_t pages);
 /* Much is about to be written: what is not there yet comes in huge pages. Nothing for other buffers. */
 void tfm__cl_sparse_used(cl_mem buffer);
 enum tfm_status tfm__cl_upload(void *device, const void *src, struct tfm_memory dst, size_t bytes,

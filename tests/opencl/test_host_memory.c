@@ -191,8 +191,8 @@ START_TEST(small_pages_become_huge_ones_and_keep_what_they_hold)
     for (size_t at = stride - 1; at < MANY; at += stride)
         touch(buffer, at, "x", 1);
     ck_assert_uint_lt(memory_of(PRESENT), before + MANY / 8);
-    for (size_t i = 0; i < pages; i++)
-        tfm__cl_sparse_fill(place);
+    for (size_t i = 0; i < pages; i += 3) /* the last call has one page, and is told of three */
+        tfm__cl_sparse_fill(place, 3);
     ck_assert_uint_lt(memory_of(PRESENT), before + MANY / 2 + MANY / 8);
     if (huge)
         ck_assert_uint_gt(memory_of(PRESENT), before + MANY / 2 - MANY / 8);
