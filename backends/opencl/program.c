@@ -119,8 +119,9 @@ static enum tfm_status build(struct tfm__cl_device *d, const struct tfm__cl_kern
         char *log = read_log(d, program);
         const int again =
             code == CL_BUILD_PROGRAM_FAILURE && tries < TRIES && !(log && strstr(log, "error:"));
+        /* what fails with the proof is built without it, and tells then what is wrong */
         if (!again)
-            status = build_failed(d, log, options, code, err);
+            status = build_failed(d, !kernel->file && d->proof ? NULL : log, options, code, err);
         d->host->free(log);
         (void)clReleaseProgram(program);
         if (!again)

@@ -45,7 +45,7 @@ allowed() {
 }
 
 # Headers of the C library.
-libc='sys/.*|(assert|ctype|dirent|dlfcn|errno|fcntl|float|ftw|getopt|inttypes|limits|link|locale|math|poll|pthread|sched|signal|spawn|stdalign|stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|string|strings|termios|time|unistd|wchar)\.h'
+libc='sys/.*|(assert|ctype|dirent|dlfcn|errno|fcntl|float|ftw|getopt|inttypes|limits|link|locale|malloc|math|poll|pthread|sched|signal|spawn|stdalign|stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|string|strings|termios|time|unistd|wchar)\.h'
 
 # Prints one line a wrong include below the root that is given.
 wrong_includes() {
