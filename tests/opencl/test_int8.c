@@ -393,7 +393,8 @@ START_TEST(an_unknown_choice_is_an_error)
 
     setenv("TFM_ACT", "int4", 1);
     ck_assert_int_eq(parts_try(&d, &err), TFM_STATUS_INVALID_ARGUMENT);
-    ck_assert_msg(strstr(err.text, "TFM_ACT is 'int4'") && strstr(err.text, "auto, f32, int8, bf16"),
+    ck_assert_msg(strstr(err.text, "TFM_ACT is 'int4'") &&
+                      strstr(err.text, "auto, f32, int8, bf16"),
                   "%s", err.text);
     test_devices_close(&d);
 }
