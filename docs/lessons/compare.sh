@@ -36,10 +36,14 @@ END
 }
 
 config() { # norm block ffn ffn_width position kv_heads seed
+    # embeddings begin small; beside sinusoids, which are about 1, they would not be seen: they are multiplied by the root
+    # of the width, as Vaswani et al. do (arXiv:1706.03762, section 3.4)
+    scale=0
+    test "$5" = sinusoidal && scale=$(awk "BEGIN { print sqrt($width) }")
     cat <<END
 {
   "vocab": $vocab, "context": $length, "width": $width, "layers": $layers, "heads": $heads, "head_dim": $head_dim,
-  "kv_heads": $6, "ffn_width": $4, "norm": "$1", "block": "$2", "ffn": "$3", "position": "$5", "eps": 1e-5, "tied": true,
+  "kv_heads": $6, "ffn_width": $4, "norm": "$1", "block": "$2", "ffn": "$3", "position": "$5", "embedding_scale": $scale, "eps": 1e-5, "tied": true,
   "train": {
     "length": $length, "sequences": $sequences, "steps": $steps, "rate": 4e-3, "final_rate": 2e-4, "warmup": $((steps / 10)),
     "seed": $7, "held_out": 0, "validate_every": $(((steps + 7) / 8)), "save_every": 250
