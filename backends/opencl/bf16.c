@@ -5,34 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backends/opencl/internal.h"
+#include "backends/opencl/ways.h"
 
-/* vdpbf16ps in inline assembly: the compiler of PoCL takes it, the processor must have it. */
+/* vdpbf16ps in inline assembly. */
 static int may_assemble(const struct tfm__cl_device *d)
 {
-#if defined(__x86_64__)
-    return d->kind == TFM_DEVICE_CPU && strcmp(d->platform, "Portable Computing Language") == 0 &&
-           __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bf16");
-#else
-    (void)d;
-    return 0;
-#endif
+    return tfm__cl_way_assembles(d) && TFM__CL_PROCESSOR_HAS("avx512bf16");
 }
-
-static int always(const struct tfm__cl_device *d)
-{
-    (void)d;
-    return 1;
-}
-
-static const struct way {
-    const char *name, *options;
-    int (*may)(const struct tfm__cl_device *d);
-    int fast; /* faster than f32 */
-} ways[] = {
-    {"vdpbf16ps", TFM__CL_MATRIX_OPTIONS " -DTFM_BF16_WAY=1", may_assemble, 1},
-    {"plain arithmetic", TFM__CL_MATRIX_OPTIONS " -DTFM_BF16_WAY=0", always, 0},
-};
 
 /* ---- proof ---- */
 
@@ -117,8 +96,8 @@ static int proof_right(const struct proof *p)
     return 1;
 }
 
-/* 1 = the way computes what it must; else *why says what happened. */
-static int prove(struct tfm__cl_device *d, const struct way *way, struct tfm_error *why)
+static enum tfm_status prove(struct tfm__cl_device *d, const struct tfm__cl_way *way, int *right,
+                             struct tfm_error *err)
 {
     const struct tfm__cl_kernel kernel = {"matrix.cl", "tfm_run_bf16_proof", way->options};
     struct proof proof;
@@ -133,15 +112,18 @@ static int prove(struct tfm__cl_device *d, const struct way *way, struct tfm_err
         .bytes = {sizeof proof.w, sizeof proof.x, sizeof proof.y, sizeof proof.f, sizeof proof.g,
                   sizeof proof.h},
         .words = PROOF_WORDS};
-    if (tfm__cl_proof_run(d, &run, why) != TFM_STATUS_OK)
-        return 0;
-    if (!proof_right(&proof))
-        (void)d->host->error(why, TFM_STATUS_BACKEND, "opencl: %s computes wrong values",
-                             way->name);
-    else
-        return 1;
-    return 0;
+    const enum tfm_status status = tfm__cl_proof_run(d, &run, err);
+
+    *right = status == TFM_STATUS_OK && proof_right(&proof);
+    return status;
 }
+
+static const struct tfm__cl_way bf16_ways[] = {
+    {"vdpbf16ps", TFM__CL_MATRIX_OPTIONS " -DTFM_BF16_WAY=1", may_assemble, 1},
+    {"plain arithmetic", TFM__CL_MATRIX_OPTIONS " -DTFM_BF16_WAY=0", NULL, 0},
+};
+static const struct tfm__cl_ways ways = {"bf16", bf16_ways, sizeof bf16_ways / sizeof *bf16_ways,
+                                         prove};
 
 /* ---- choice ---- */
 
@@ -150,33 +132,25 @@ static void tell(struct tfm__cl_device *d, const char *choice, const char *why)
     tfm__cl_choose(d, "products of trained BF16 weights", choice, why);
 }
 
-/* Takes the first way that is right; 0 = there is none, and *why_f32 says what that means. */
-static int take_way(struct tfm__cl_device *d, int any, const char **why_f32)
+/* 0 = there is no way that is right, and why_f32 says what that means. */
+static int take_way(struct tfm__cl_device *d, int any, char *why_f32)
 {
+    const struct tfm__cl_way *way = tfm__cl_way_find(d, &ways, any, why_f32);
     char text[96];
 
-    *why_f32 = "the device has no fast products of bf16";
-    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-        struct tfm_error why = {0};
-        if ((!any && !ways[i].fast) || !ways[i].may(d))
-            continue;
-        if (prove(d, &ways[i], &why)) {
-            d->settings.bf16_options = ways[i].options;
-            atomic_store(&d->settings.bf16, TFM__CL_BF16_ON);
-            snprintf(text, sizeof text, "bf16, by %s", ways[i].name);
-            tell(d, text, any ? "TFM_ACT says so" : "the device is fast at it");
-            return 1;
-        }
-        d->host->log(TFM_LOG_WARN, "opencl", why.text);
-        *why_f32 = "the fast products of bf16 failed their proof";
-    }
-    return 0;
+    if (!way)
+        return 0;
+    d->settings.bf16_options = way->options;
+    atomic_store(&d->settings.bf16, TFM__CL_BF16_ON);
+    snprintf(text, sizeof text, "bf16, by %s", way->name);
+    tell(d, text, any ? "TFM_ACT says so" : "the device is fast at it");
+    return 1;
 }
 
 enum tfm_status tfm__cl_bf16_open(struct tfm__cl_device *d, struct tfm_error *err)
 {
     const int wanted = atomic_load(&d->settings.bf16);
-    const char *why_f32;
+    char why_f32[TFM__CL_WAY_WHY];
 
     if (wanted == TFM__CL_BF16_OFF)
         tell(d, "f32", "TFM_ACT says so");
@@ -189,7 +163,7 @@ enum tfm_status tfm__cl_bf16_open(struct tfm__cl_device *d, struct tfm_error *er
         atomic_store(&d->settings.bf16, TFM__CL_BF16_OFF);
         tell(d, "f32", "the kernels of bf16 are made for the wide shape");
     }
-    if (wanted != TFM__CL_BF16_ANY || take_way(d, 1, &why_f32))
+    if (wanted != TFM__CL_BF16_ANY || take_way(d, 1, why_f32))
         return TFM_STATUS_OK;
     return d->host->error(
         err, TFM_STATUS_UNSUPPORTED,
@@ -201,12 +175,12 @@ enum tfm_status tfm__cl_bf16_open(struct tfm__cl_device *d, struct tfm_error *er
 void tfm__cl_bf16_settle(const struct tfm__cl_device *device)
 {
     struct tfm__cl_device *d = (struct tfm__cl_device *)(uintptr_t)device;
-    const char *why_f32;
+    char why_f32[TFM__CL_WAY_WHY];
 
     if (atomic_load(&d->settings.bf16) != TFM__CL_BF16_FAST)
         return;
     pthread_mutex_lock(&d->act_lock);
-    if (atomic_load(&d->settings.bf16) == TFM__CL_BF16_FAST && !take_way(d, 0, &why_f32)) {
+    if (atomic_load(&d->settings.bf16) == TFM__CL_BF16_FAST && !take_way(d, 0, why_f32)) {
         atomic_store(&d->settings.bf16, TFM__CL_BF16_OFF);
         tell(d, "f32", why_f32);
     }

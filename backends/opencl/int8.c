@@ -1,24 +1,18 @@
 /* SPDX-License-Identifier: MIT
  * Which way of kernels/int8.cl a device gets: the first that it takes and that was seen to compute the right
- * integers. A way that a compiler accepts may still be wrong, or unknown to the processor. With TFM_ACT=auto that is
+ * integers (ways.h). With TFM_ACT=auto that is
  * found out when the first linear is looked at: it may take a program of its own. */
 #include <stdio.h>
 #include <string.h>
 
-#include "backends/opencl/internal.h"
+#include "backends/opencl/ways.h"
 
 /* ---- what may be tried ---- */
 
-/* vpdpbusd in inline assembly: the compiler of PoCL takes it, the processor must have it. */
+/* vpdpbusd in inline assembly. */
 static int may_assemble(const struct tfm__cl_device *d)
 {
-#if defined(__x86_64__)
-    return d->kind == TFM_DEVICE_CPU && strcmp(d->platform, "Portable Computing Language") == 0 &&
-           __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vnni");
-#else
-    (void)d;
-    return 0;
-#endif
+    return tfm__cl_way_assembles(d) && TFM__CL_PROCESSOR_HAS("avx512vnni");
 }
 
 static int has_dot_product(const struct tfm__cl_device *d)
@@ -37,27 +31,6 @@ static int has_dot_product(const struct tfm__cl_device *d)
     }
     d->host->free(text);
     return found;
-}
-
-static int always(const struct tfm__cl_device *d)
-{
-    (void)d;
-    return 1;
-}
-
-static const struct way {
-    const char *name, *options;
-    int (*may)(const struct tfm__cl_device *d);
-    int fast; /* faster than f32 */
-} ways[] = {
-    {"vpdpbusd", "-DTFM_INT8_WAY=2", may_assemble, 1},
-    {"integer dot products", "-DTFM_INT8_WAY=1", has_dot_product, 1},
-    {"plain arithmetic", "-DTFM_INT8_WAY=0", always, 0},
-};
-
-const char *tfm__cl_int8_guess(const struct tfm__cl_device *d)
-{
-    return may_assemble(d) && d->settings.shape == TFM__CL_WIDE ? ways[0].options : NULL;
 }
 
 /* ---- proof ---- */
@@ -102,8 +75,8 @@ static int proof_right(const struct proof *p)
     return 1;
 }
 
-/* 1 = the way computes what it must; else *why says what happened. */
-static int prove(struct tfm__cl_device *d, const struct way *way, struct tfm_error *why)
+static enum tfm_status prove(struct tfm__cl_device *d, const struct tfm__cl_way *way, int *right,
+                             struct tfm_error *err)
 {
     const int common = d->proof && strcmp(d->proof, way->options) == 0;
     const struct tfm__cl_kernel kernel = {common ? NULL : "linear_int8.cl", "tfm_run_int8_proof",
@@ -117,38 +90,40 @@ static int prove(struct tfm__cl_device *d, const struct way *way, struct tfm_err
                                       .host = {proof.w, proof.x, proof.y},
                                       .bytes = {sizeof proof.w, sizeof proof.x, sizeof proof.y},
                                       .words = PROOF_WORDS};
-    if (tfm__cl_proof_run(d, &run, why) != TFM_STATUS_OK)
-        return 0;
-    if (!proof_right(&proof))
-        (void)d->host->error(why, TFM_STATUS_BACKEND, "opencl: %s computes wrong values",
-                             way->name);
-    else
-        return 1;
-    return 0;
+    const enum tfm_status status = tfm__cl_proof_run(d, &run, err);
+
+    *right = status == TFM_STATUS_OK && proof_right(&proof);
+    return status;
 }
 
-/* Takes the first way that is right; 0 = there is none, and `why_f32` says what that means. named: who asked
- * for one, or NULL. */
-static int take_way(struct tfm__cl_device *d, const char *named, const char **why_f32)
+/* ---- choice ---- */
+
+static const struct tfm__cl_way int8_ways[] = {
+    {"vpdpbusd", "-DTFM_INT8_WAY=2", may_assemble, 1},
+    {"integer dot products", "-DTFM_INT8_WAY=1", has_dot_product, 1},
+    {"plain arithmetic", "-DTFM_INT8_WAY=0", NULL, 0},
+};
+static const struct tfm__cl_ways ways = {"bytes", int8_ways, sizeof int8_ways / sizeof *int8_ways,
+                                         prove};
+
+const char *tfm__cl_int8_guess(const struct tfm__cl_device *d)
 {
+    return may_assemble(d) && d->settings.shape == TFM__CL_WIDE ? int8_ways[0].options : NULL;
+}
+
+/* 0 = there is no way that is right, and why_f32 says what that means. named: who asked for one, or NULL. */
+static int take_way(struct tfm__cl_device *d, const char *named, char *why_f32)
+{
+    const struct tfm__cl_way *way = tfm__cl_way_find(d, &ways, named != NULL, why_f32);
     char text[96];
 
-    *why_f32 = "the device has no fast products of bytes";
-    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-        struct tfm_error why = {0};
-        if ((!named && !ways[i].fast) || !ways[i].may(d))
-            continue;
-        if (prove(d, &ways[i], &why)) {
-            d->settings.int8 = ways[i].options;
-            atomic_store(&d->settings.act, TFM__CL_ACT_INT8);
-            snprintf(text, sizeof text, "8 bits, by %s", ways[i].name);
-            tfm__cl_choose(d, "activations", text, named ? named : "the device is fast at it");
-            return 1;
-        }
-        d->host->log(TFM_LOG_WARN, "opencl", why.text);
-        *why_f32 = "the fast products of bytes failed their proof";
-    }
-    return 0;
+    if (!way)
+        return 0;
+    d->settings.int8 = way->options;
+    atomic_store(&d->settings.act, TFM__CL_ACT_INT8);
+    snprintf(text, sizeof text, "8 bits, by %s", way->name);
+    tfm__cl_choose(d, "activations", text, named ? named : "the device is fast at it");
+    return 1;
 }
 
 static void take_f32(struct tfm__cl_device *d, const char *why)
@@ -161,14 +136,14 @@ enum tfm_status tfm__cl_int8_open(struct tfm__cl_device *d, struct tfm_error *er
 {
     const char *named = d->settings.act_tuned ? "tfm tune measured it" : "TFM_ACT says so";
     const int act = atomic_load(&d->settings.act);
-    const char *why_f32;
+    char why_f32[TFM__CL_WAY_WHY];
 
     if (act == TFM__CL_ACT_F32)
         tfm__cl_choose(d, "activations", "f32", named);
     /* one work-item a group would compute all of it */
     if (act == TFM__CL_ACT_AUTO && d->settings.shape == TFM__CL_GROUP)
         take_f32(d, "the kernels of 8 bits are made for the wide shape");
-    if (act != TFM__CL_ACT_INT8 || take_way(d, named, &why_f32))
+    if (act != TFM__CL_ACT_INT8 || take_way(d, named, why_f32))
         return TFM_STATUS_OK;
     if (!d->settings.act_tuned)
         return d->host->error(err, TFM_STATUS_UNSUPPORTED,
@@ -182,12 +157,12 @@ enum tfm_status tfm__cl_int8_open(struct tfm__cl_device *d, struct tfm_error *er
 void tfm__cl_int8_settle(const struct tfm__cl_device *device)
 {
     struct tfm__cl_device *d = (struct tfm__cl_device *)(uintptr_t)device;
-    const char *why_f32;
+    char why_f32[TFM__CL_WAY_WHY];
 
     if (atomic_load(&d->settings.act) != TFM__CL_ACT_AUTO)
         return;
     pthread_mutex_lock(&d->act_lock);
-    if (atomic_load(&d->settings.act) == TFM__CL_ACT_AUTO && !take_way(d, NULL, &why_f32))
+    if (atomic_load(&d->settings.act) == TFM__CL_ACT_AUTO && !take_way(d, NULL, why_f32))
         take_f32(d, why_f32);
     pthread_mutex_unlock(&d->act_lock);
 }

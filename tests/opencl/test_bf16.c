@@ -1,79 +1,20 @@
 /* SPDX-License-Identifier: MIT
  * Products of trained BF16 weights (TFM_ACT=bf16): forward and both gradients of linear and of cross_entropy, worked
  * out a second time in double from factors that are rounded here; a way that is wrong is not taken. */
-#include "tests/opencl/parts.h"
+#include "tests/opencl/act_scene.h"
 
 #include <math.h>
 
 #include <tfm/grad.h>
 
-enum { ROWS = 43, LINEARS = 4 };
+enum { LINEARS = 4 };
 
 static const char *const ways[] = {NULL, TFM__CL_MATRIX_OPTIONS " -DTFM_BF16_WAY=0"};
 enum { N_WAYS = sizeof ways / sizeof *ways };
 
-static struct test_devices devices;
-static struct tfm_graph *graph;
-static struct tfm_weights *weights;
-static struct tfm_plan *plan;
-static struct tfm_exec *exec;
-
 static void setup(void)
 {
-    setenv("TFM_ACT", "bf16", 1);
-    parts_open(&devices);
-    ck_assert_int_eq(tfm_graph_create(&graph, NULL), TFM_STATUS_OK);
-    ck_assert_int_eq(tfm_weights_create(&weights, NULL), TFM_STATUS_OK);
-    plan = NULL;
-    exec = NULL;
-}
-
-static void undo(void)
-{
-    tfm_exec_destroy(exec);
-    tfm_plan_destroy(plan);
-    exec = NULL;
-    plan = NULL;
-}
-
-static void teardown(void)
-{
-    undo();
-    tfm_graph_destroy(graph);
-    tfm_weights_release(weights);
-    test_devices_close(&devices);
-    unsetenv("TFM_ACT");
-}
-
-static void compile(void)
-{
-    const struct tfm_capacity capacity = {ROWS, 1, ROWS};
-    struct tfm_error err = {0};
-
-    ck_assert_msg(tfm_plan_compile(graph, weights, devices.device, 1, &capacity, &plan, &err) ==
-                      TFM_STATUS_OK,
-                  "%s", err.text);
-    ck_assert_msg(tfm_exec_create(plan, &exec, &err) == TFM_STATUS_OK, "%s", err.text);
-}
-
-static void bind(const char *name, void *memory, size_t n)
-{
-    ck_assert_int_eq(tfm_exec_bind(exec, name, memory, n * 4, NULL), TFM_STATUS_OK);
-}
-
-static void run(uint32_t n)
-{
-    const int32_t zero = 0;
-    const struct tfm_rows rows = {n, n > 0, 0, &zero, &zero, &zero, NULL};
-    struct tfm_error err = {0};
-    ck_assert_msg(tfm_exec_run(exec, &rows, &err) == TFM_STATUS_OK, "%s", err.text);
-}
-
-static float *floats(size_t n)
-{
-    float *made = calloc(n, sizeof *made);
-    ck_assert_ptr_nonnull(made);
-    return made;
+    scene_open("bf16");
 }
 
 /* Values that are not bf16, of very different size. */
@@ -133,18 +74,6 @@ static void check(const struct product *p, const float *got, const char *what, u
     size_t where = 0;
     ck_assert_msg(is_product(p, got, &where), "%s of %u rows, %zu x %zu x %zu: wrong at %zu: %g",
                   what, rows, p->m, p->k, p->j, where, got[where]);
-}
-
-static double *stored(const char *name, size_t n)
-{
-    enum tfm_dtype dtype;
-    struct tfm_weight weight;
-    float *values = floats(n);
-    ck_assert_int_eq(tfm_weights_get(weights, name, &dtype, &weight, NULL), TFM_STATUS_OK);
-    tfm_dtype_to_f32(dtype, weight.data, 0, n, values);
-    double *made = round_all(values, n, 0);
-    free(values);
-    return made;
 }
 
 static float *state(const char *name, size_t n)
@@ -468,31 +397,22 @@ END_TEST
 
 /* ---- the choice ---- */
 
-static char folder[64];
-
-/* A copy of kernels/ in which the assembly, or everything, rounds or adds up wrongly. */
-static void spoil(const char *from, const char *to)
+/* A device that is asked for bf16 is not opened, and the error says what to do; with auto it is, and computes f32. */
+static void is_refused(const char *way_out)
 {
-    const char *top = getenv("TFM_TEST_SRCDIR"), *tmp = getenv("TMPDIR");
-    char command[1024];
+    struct test_devices d;
+    struct tfm_error err = {0};
 
-    top = top ? top : ".";
-    snprintf(folder, sizeof folder, "%.40s/tfm-bf16-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
-    snprintf(command, sizeof command,
-             "cp '%s'/kernels/*.cl '%s'/kernels/step.h '%s' && sed -i 's/%s/%s/' '%s/bf16.cl' && "
-             "! cmp -s '%s/bf16.cl' '%s/kernels/bf16.cl'",
-             top, top, folder, from, to, folder, folder, top);
-    ck_assert_int_eq(system(command), 0);
-    setenv("TFM_KERNEL_PATH", folder, 1);
-}
-
-static void unspoil(void)
-{
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    ck_assert_int_eq(system(command), 0);
-    unsetenv("TFM_KERNEL_PATH");
+    setenv("TFM_ACT", "bf16", 1);
+    ck_assert_int_eq(parts_try(&d, &err), TFM_STATUS_UNSUPPORTED);
+    ck_assert_msg(strstr(err.text, way_out), "%s", err.text);
+    test_devices_close(&d);
+    memset(&err, 0, sizeof err);
+    setenv("TFM_ACT", "auto", 1);
+    ck_assert_msg(parts_try(&d, &err) == TFM_STATUS_OK, "%s", err.text);
+    ck_assert_int_eq(tfm__cl_bf16_is_on(parts_handle(&d)), 0);
+    test_devices_close(&d);
+    unsetenv("TFM_ACT");
 }
 
 /* Fault: the proof looks away from sums or from rounding. */
@@ -503,21 +423,10 @@ START_TEST(a_wrong_way_is_not_taken)
         {"vstore16(tfm_bf16_round(vload16(i, f)), i, g)",
          "vstore16(as_uint16(vload16(i, f)) >> 16, i, g)"},
     };
-    struct test_devices d;
-    struct tfm_error err = {0};
 
-    spoil(spoils[_i][0], spoils[_i][1]);
-    setenv("TFM_ACT", "bf16", 1);
-    ck_assert_int_eq(parts_try(&d, &err), TFM_STATUS_UNSUPPORTED);
-    ck_assert_msg(strstr(err.text, "TFM_ACT=f32"), "%s", err.text);
-    test_devices_close(&d);
-    memset(&err, 0, sizeof err);
-    setenv("TFM_ACT", "auto", 1);
-    ck_assert_msg(parts_try(&d, &err) == TFM_STATUS_OK, "%s", err.text);
-    ck_assert_int_eq(tfm__cl_bf16_is_on(parts_handle(&d)), 0);
-    test_devices_close(&d);
+    spoil("bf16.cl", spoils[_i][0], spoils[_i][1]);
+    is_refused("TFM_ACT=f32");
     unspoil();
-    unsetenv("TFM_ACT");
 }
 END_TEST
 
@@ -527,7 +436,7 @@ START_TEST(plain_arithmetic_when_nothing_else_is_right)
     struct test_devices d;
     struct tfm_error err = {0};
 
-    spoil("^    return acc;", "    return acc + 1;");
+    spoil("bf16.cl", "^    return acc;", "    return acc + 1;");
     setenv("TFM_ACT", "bf16", 1);
     ck_assert_msg(parts_try(&d, &err) == TFM_STATUS_OK, "%s", err.text);
     ck_assert_str_eq(parts_handle(&d)->settings.bf16_options, ways[1]);
@@ -575,20 +484,8 @@ END_TEST
 /* Fault: bf16 is said, and f32 computed. */
 START_TEST(the_group_shape_has_none)
 {
-    struct test_devices d;
-    struct tfm_error err = {0};
-
     setenv("TFM_OPENCL_SHAPE", "group", 1);
-    setenv("TFM_ACT", "bf16", 1);
-    ck_assert_int_eq(parts_try(&d, &err), TFM_STATUS_UNSUPPORTED);
-    ck_assert_msg(strstr(err.text, "TFM_OPENCL_SHAPE=wide"), "%s", err.text);
-    test_devices_close(&d);
-    memset(&err, 0, sizeof err);
-    setenv("TFM_ACT", "auto", 1);
-    ck_assert_msg(parts_try(&d, &err) == TFM_STATUS_OK, "%s", err.text);
-    ck_assert_int_eq(tfm__cl_bf16_is_on(parts_handle(&d)), 0);
-    test_devices_close(&d);
-    unsetenv("TFM_ACT");
+    is_refused("TFM_OPENCL_SHAPE=wide");
     unsetenv("TFM_OPENCL_SHAPE");
 }
 END_TEST
@@ -599,7 +496,7 @@ int main(void)
         return tests_skip("no OpenCL device of PoCL");
     Suite *suite = suite_create("bf16");
     TCase *tcase = tests_case(suite, "products"), *choice = tests_case(suite, "choice");
-    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_checked_fixture(tcase, setup, scene_close);
     tcase_add_loop_test(tcase, the_formula, 0, N_WAYS * 2 * N_SHAPES);
     tcase_add_loop_test(tcase, the_setting_counts, 0, 2);
     tcase_add_loop_test(tcase, bits_depend_on_the_shape_alone, 0, N_SHAPES);

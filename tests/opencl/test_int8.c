@@ -1,74 +1,15 @@
 /* SPDX-License-Identifier: MIT
  * Linears with activations of 8 bits (TFM_ACT=int8): the formula, worked out a second time in double;
  * every way to multiply bytes gives the same bits; a way that is wrong is not taken. */
-#include "tests/opencl/parts.h"
+#include "tests/opencl/act_scene.h"
 
 #include <math.h>
 
-enum { ROWS = 43, LINEARS = 4 };
-
-static struct test_devices devices;
-static struct tfm_graph *graph;
-static struct tfm_weights *weights;
-static struct tfm_plan *plan;
-static struct tfm_exec *exec;
+enum { LINEARS = 4 };
 
 static void setup(void)
 {
-    setenv("TFM_ACT", "int8", 1);
-    parts_open(&devices);
-    ck_assert_int_eq(tfm_graph_create(&graph, NULL), TFM_STATUS_OK);
-    ck_assert_int_eq(tfm_weights_create(&weights, NULL), TFM_STATUS_OK);
-    plan = NULL;
-    exec = NULL;
-}
-
-static void undo(void)
-{
-    tfm_exec_destroy(exec);
-    tfm_plan_destroy(plan);
-    exec = NULL;
-    plan = NULL;
-}
-
-static void teardown(void)
-{
-    undo();
-    tfm_graph_destroy(graph);
-    tfm_weights_release(weights);
-    test_devices_close(&devices);
-    unsetenv("TFM_ACT");
-}
-
-static void compile(void)
-{
-    const struct tfm_capacity capacity = {ROWS, 1, ROWS};
-    struct tfm_error err = {0};
-
-    ck_assert_msg(tfm_plan_compile(graph, weights, devices.device, 1, &capacity, &plan, &err) ==
-                      TFM_STATUS_OK,
-                  "%s", err.text);
-    ck_assert_msg(tfm_exec_create(plan, &exec, &err) == TFM_STATUS_OK, "%s", err.text);
-}
-
-static void bind(const char *name, float *memory, size_t n)
-{
-    ck_assert_int_eq(tfm_exec_bind(exec, name, memory, n * sizeof *memory, NULL), TFM_STATUS_OK);
-}
-
-static void run(uint32_t n)
-{
-    const int32_t zero = 0;
-    const struct tfm_rows rows = {n, 1, 0, &zero, &zero, &zero, NULL};
-    struct tfm_error err = {0};
-    ck_assert_msg(tfm_exec_run(exec, &rows, &err) == TFM_STATUS_OK, "%s", err.text);
-}
-
-static float *floats(size_t n)
-{
-    float *made = calloc(n, sizeof *made);
-    ck_assert_ptr_nonnull(made);
-    return made;
+    scene_open("int8");
 }
 
 /* Values of x of very different size from block to block, and a block of zeros. */
@@ -92,21 +33,11 @@ static void rounded(const float *x, size_t in, double *to)
     }
 }
 
-static float *stored(const char *name, size_t n)
-{
-    enum tfm_dtype dtype;
-    struct tfm_weight weight;
-    float *values = floats(n);
-    ck_assert_int_eq(tfm_weights_get(weights, name, &dtype, &weight, NULL), TFM_STATUS_OK);
-    tfm_dtype_to_f32(dtype, weight.data, 0, n, values);
-    return values;
-}
-
 /* y against sums in double of x, as integers or as it is. */
 static void compare(const char *name, const float *x, const float *bias, const float *y, size_t n,
                     size_t in, size_t out, int integers)
 {
-    float *w = stored(name, in * out);
+    double *w = stored(name, in * out);
     double *row = calloc(in, sizeof *row);
     ck_assert_ptr_nonnull(row);
     for (size_t r = 0; r < n; r++) {
@@ -293,32 +224,13 @@ END_TEST
 
 /* ---- the choice ---- */
 
-static char folder[64];
-
-/* A copy of kernels/ in which the assembly, or everything, adds one too many. */
-static void spoil(const char *pattern)
+/* The assembly, or everything, adds one too many. */
+static void spoil_sum(const char *made)
 {
-    const char *top = getenv("TFM_TEST_SRCDIR"), *tmp = getenv("TMPDIR");
-    char command[1024];
+    char line[200];
 
-    top = top ? top : ".";
-    snprintf(folder, sizeof folder, "%.40s/tfm-int8-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
-    snprintf(
-        command, sizeof command,
-        "cp '%s'/kernels/*.cl '%s'/kernels/step.h '%s' && sed -i 's/^    return acc;/    return "
-        "%s;/' '%s/int8.cl' && ! cmp -s '%s/int8.cl' '%s/kernels/int8.cl'",
-        top, top, folder, pattern, folder, folder, top);
-    ck_assert_int_eq(system(command), 0);
-    setenv("TFM_KERNEL_PATH", folder, 1);
-}
-
-static void unspoil(void)
-{
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    ck_assert_int_eq(system(command), 0);
-    unsetenv("TFM_KERNEL_PATH");
+    snprintf(line, sizeof line, "    return %s;", made);
+    spoil("int8.cl", "^    return acc;", line);
 }
 
 /* Fault: the proof looks away. */
@@ -327,7 +239,7 @@ START_TEST(a_wrong_way_is_not_taken)
     struct test_devices d;
     struct tfm_error err = {0};
 
-    spoil("acc + 1");
+    spoil_sum("acc + 1");
     setenv("TFM_ACT", "int8", 1);
     ck_assert_int_eq(parts_try(&d, &err), TFM_STATUS_UNSUPPORTED);
     ck_assert_msg(strstr(err.text, "TFM_ACT=f32"), "%s", err.text);
@@ -339,7 +251,7 @@ START_TEST(a_wrong_way_is_not_taken)
     ck_assert_int_eq(parts_handle(&d)->settings.act, TFM__CL_ACT_F32);
     test_devices_close(&d);
     unspoil();
-    spoil("TFM_INT8_WAY == TFM_INT8_PLAIN ? acc : acc + 1");
+    spoil_sum("TFM_INT8_WAY == TFM_INT8_PLAIN ? acc : acc + 1");
     memset(&err, 0, sizeof err);
     setenv("TFM_ACT", "int8", 1);
     ck_assert_msg(parts_try(&d, &err) == TFM_STATUS_OK, "%s", err.text);
@@ -363,7 +275,8 @@ START_TEST(the_common_program_holds_the_proof)
         cl_program program = NULL;
         cl_int code = CL_SUCCESS;
         if (!builds)
-            spoil("acc;\\n#if TFM_INT8_WAY == 2\\n#error not this way\\n#endif\\n    return acc");
+            spoil_sum(
+                "acc;\\n#if TFM_INT8_WAY == 2\\n#error not this way\\n#endif\\n    return acc");
         ck_assert_msg(parts_try(&d, &err) == TFM_STATUS_OK, "%s", err.text);
         struct tfm__cl_device *device = parts_handle(&d);
         const int may = tfm__cl_int8_guess(device) != NULL;
@@ -434,7 +347,7 @@ int main(void)
         return tests_skip("no OpenCL device of PoCL");
     Suite *suite = suite_create("int8");
     TCase *tcase = tests_case(suite, "linear"), *choice = tests_case(suite, "choice");
-    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_checked_fixture(tcase, setup, scene_close);
     tcase_add_loop_test(tcase, the_formula, 0, 2 * N_SHAPES);
     tcase_add_loop_test(tcase, bits_depend_on_the_shape_alone, 0, 2 * N_SHAPES);
     tcase_add_test(tcase, linears_that_share_x);
