@@ -7,7 +7,7 @@ enum { BLOCK = 4096 }; /* elements, as in the kernels */
 
 static size_t elements_of(const struct tfm_tensor *x)
 {
-    return (size_t)(x->shape[0] * tfm_tensor_row_elements(x));
+    return (size_t)tfm_tensor_elements(x);
 }
 
 static int supports(const struct tfm__cl_device *d, const struct tfm_node *node,

@@ -60,7 +60,7 @@ enum tfm_status tfm__reference_adamw(const struct tfm__reference_call *call)
         .m = tfm__reference_state(call, 2),
         .v = tfm__reference_state(call, 3),
         .master = tfm__reference_state(call, 5),
-        .n = (size_t)(w->shape[0] * tfm_tensor_row_elements(w)),
+        .n = (size_t)tfm_tensor_elements(w),
     };
 
     if (call->rows->n == 0)

@@ -5,7 +5,7 @@
 enum tfm_status tfm__reference_sum_squares(const struct tfm__reference_call *call)
 {
     const struct tfm_tensor *x = call->node->inputs[0];
-    const size_t n = (size_t)(x->shape[0] * tfm_tensor_row_elements(x));
+    const size_t n = (size_t)tfm_tensor_elements(x);
     double values[TFM__REFERENCE_CHUNK], sum = 0;
 
     if (call->rows->n == 0)

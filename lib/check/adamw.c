@@ -86,7 +86,7 @@ static const struct tfm__check_way ways[WAYS] = {
 static double elements(const struct tfm__sample *sample)
 {
     const struct tfm_tensor *w = tfm_graph_node(sample->graph, 0)->inputs[0];
-    return (double)(w->shape[0] * tfm_tensor_row_elements(w));
+    return (double)tfm_tensor_elements(w);
 }
 
 static double operations(const struct tfm__sample *sample, const struct tfm_rows *rows)

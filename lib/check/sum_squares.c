@@ -48,7 +48,7 @@ static const struct tfm__check_way ways[WAYS] = {
 static double elements(const struct tfm__sample *sample)
 {
     const struct tfm_tensor *x = tfm_graph_node(sample->graph, 0)->inputs[0];
-    return (double)(x->shape[0] * tfm_tensor_row_elements(x));
+    return (double)tfm_tensor_elements(x);
 }
 
 static double operations(const struct tfm__sample *sample, const struct tfm_rows *rows)

@@ -173,7 +173,7 @@ static enum tfm_status check_indices(const struct tfm_plan *plan,
         enum tfm_status status = tfm__weights_host_get(plan->weights, root, &weight, err);
         if (status == TFM_STATUS_OK)
             status = tfm__values_check_for(plan->graph, root, weight.data,
-                                           root->shape[0] * tfm_tensor_row_elements(root), err);
+                                           tfm_tensor_elements(root), err);
         if (status != TFM_STATUS_OK)
             return status;
     }

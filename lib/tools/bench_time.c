@@ -51,7 +51,7 @@ static enum tfm_status no_memory(struct tfm_error *err)
 static enum tfm_status give(struct track *t, const struct tfm_tensor *tensor, struct tfm_error *err)
 {
     const struct tfm_dtype_info *info = tfm_dtype_info(tensor->dtype);
-    const size_t n = (size_t)(tensor->shape[0] * tfm_tensor_row_elements(tensor));
+    const size_t n = (size_t)tfm_tensor_elements(tensor);
     const size_t bytes = n / info->block * info->bytes;
     float values[VALUES];
     uint32_t state = 1;

@@ -242,22 +242,17 @@ static enum tfm_status bind(struct tfm_optimizer *o, struct tfm_error *err)
     return status;
 }
 
-/* Elements of a parameter; their bytes in `dtype`. The graph has checked that both can be counted. */
-static size_t elements_of(const struct tfm_tensor *t)
-{
-    return (size_t)(t->shape[0] * tfm_tensor_row_elements(t));
-}
-
+/* The graph has checked that they can be counted. */
 static size_t bytes_of(const struct tfm_tensor *t)
 {
-    return elements_of(t) * tfm_dtype_info(t->dtype)->bytes;
+    return (size_t)tfm_tensor_elements(t) * tfm_dtype_info(t->dtype)->bytes;
 }
 
 /* Exact values begin as what the narrow parameter holds. */
 static enum tfm_status fill_master(struct tfm_optimizer *o, const struct entry *e,
                                    struct tfm_error *err)
 {
-    const size_t n = elements_of(e->parameter);
+    const size_t n = (size_t)tfm_tensor_elements(e->parameter);
     void *narrow = malloc(bytes_of(e->parameter));
     float *exact = malloc(bytes_of(e->master));
     enum tfm_status status = narrow && exact ? TFM_STATUS_OK : no_memory(err);

@@ -94,7 +94,7 @@ static void fill(enum tfm_dtype dtype, size_t n, void *data)
 static void borrow(const struct tfm_tensor *tensor)
 {
     const struct tfm_dtype_info *info = tfm_dtype_info(tensor->dtype);
-    size_t n = (size_t)(tensor->shape[0] * tfm_tensor_row_elements(tensor));
+    size_t n = (size_t)tfm_tensor_elements(tensor);
     size_t i = n_entries++;
     ck_assert_uint_lt(i, sizeof entries / sizeof *entries);
     entries[i].bytes = n / info->block * info->bytes;

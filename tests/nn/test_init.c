@@ -284,7 +284,7 @@ START_TEST(weights_of_a_stack)
         const struct tfm_tensor *tensor = tfm_graph_find(graph, rows[r].name);
         const float *values = values_of(rows[r].name);
         float least = values[0], most = values[0];
-        for (int64_t i = 0; i < tensor->shape[0] * tfm_tensor_row_elements(tensor); i++) {
+        for (int64_t i = 0; i < tfm_tensor_elements(tensor); i++) {
             least = fminf(least, values[i]);
             most = fmaxf(most, values[i]);
         }

@@ -113,6 +113,12 @@ static inline int64_t tfm_tensor_row_elements(const struct tfm_tensor *t)
     return n;
 }
 
+/* All elements of a tensor of fixed extent: a parameter, a buffer, a state. */
+static inline int64_t tfm_tensor_elements(const struct tfm_tensor *t)
+{
+    return t->shape[0] * tfm_tensor_row_elements(t);
+}
+
 /* Outermost extent in this run. */
 static inline int64_t tfm_tensor_rows(const struct tfm_tensor *t, const struct tfm_rows *rows)
 {
