@@ -66,11 +66,11 @@ static enum tfm_status split(struct tfm_trainer *t, struct tfm_error *err)
 
     if (status != TFM_STATUS_OK)
         return status;
-    t->held = t->windows.held;
+    t->validation = t->windows;
     if (own) {
         const size_t n = tfm_dataset_count(own);
-        t->held = n ? (n - 1) / length : 0;
-        if (t->held == 0)
+        t->validation = (struct tfm_windows){.length = length, .held = n ? (n - 1) / length : 0};
+        if (t->validation.held == 0)
             return tfm_error_set(err, TFM_STATUS_OUT_OF_RANGE,
                                  "train: the validation text has %zu tokens, a window needs %zu", n,
                                  length + 1);
@@ -132,7 +132,7 @@ static enum tfm_status open_plans(struct tfm_trainer *t, const struct tfm_weight
     if (status == TFM_STATUS_OK)
         status = tfm__trainer_compile(t, TFM__TRAINER_TRAIN, &t->train, err);
     t->given = NULL;
-    if (status == TFM_STATUS_OK && t->held > 0)
+    if (status == TFM_STATUS_OK && t->validation.held > 0)
         status = tfm__trainer_compile(t, TFM__TRAINER_EVALUATE, &t->evaluate, err);
     if (status == TFM_STATUS_OK)
         status =
@@ -249,49 +249,6 @@ static enum tfm_status run(struct tfm_trainer *t, struct tfm_exec *exec, size_t 
     return TFM_STATUS_OK;
 }
 
-struct search {
-    const struct tfm_trainer *trainer;
-    const char *found;
-};
-
-static int all_finite(const float *values, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (!isfinite(values[i]))
-            return 0;
-    return 1;
-}
-
-/* Ends the walk at the first parameter that is not finite. */
-static enum tfm_status look(void *context, const struct tfm_tensor *tensor)
-{
-    struct search *search = context;
-    const size_t n = tfm__trainer_elements(tensor), bytes = tfm__trainer_bytes(tensor);
-    void *raw = malloc(bytes);
-    float *values = malloc(n * sizeof *values);
-    struct tfm_error err;
-
-    if (raw && values &&
-        tfm_exec_state_read(search->trainer->train.exec, tensor->name, raw, bytes, &err) ==
-            TFM_STATUS_OK) {
-        tfm_dtype_to_f32(tensor->dtype, raw, 0, n, values);
-        if (!all_finite(values, n))
-            search->found = tensor->name;
-    }
-    free(raw);
-    free(values);
-    return search->found ? TFM_STATUS_INTERNAL : TFM_STATUS_OK;
-}
-
-/* The first tensor that is not finite: a parameter, else the loss itself. */
-static const char *not_finite(const struct tfm_trainer *t)
-{
-    struct search search = {t, NULL};
-
-    (void)tfm__trainer_each_parameter(t, look, &search);
-    return search.found ? search.found : "loss";
-}
-
 static enum tfm_status accumulate(struct tfm_trainer *t, uint64_t *place, double *sum,
                                   uint64_t *tokens, struct tfm_error *err)
 {
@@ -304,11 +261,14 @@ static enum tfm_status accumulate(struct tfm_trainer *t, uint64_t *place, double
         if (status == TFM_STATUS_OK)
             status = run(t, t->train.exec, sequences, sum, tokens, err);
     }
-    if (status == TFM_STATUS_OK && !isfinite(*sum))
-        status = tfm_error_set(err, TFM_STATUS_BACKEND,
-                               "step %llu: the loss is %g: the first tensor that is not finite is "
-                               "\"%s\"; lower the rate, or go on from an earlier checkpoint",
-                               (unsigned long long)t->step + 1, *sum, not_finite(t));
+    if (status == TFM_STATUS_OK && !isfinite(*sum)) {
+        const char *parameter = tfm__trainer_not_finite(t);
+        status =
+            tfm_error_set(err, TFM_STATUS_BACKEND,
+                          "step %llu: the loss is %g: the first tensor that is not finite is "
+                          "\"%s\"; lower the rate, or go on from an earlier checkpoint",
+                          (unsigned long long)t->step + 1, *sum, parameter ? parameter : "loss");
+    }
     return status;
 }
 
@@ -358,43 +318,25 @@ enum tfm_status tfm_trainer_step(struct tfm_trainer *trainer, struct tfm_trainer
     return TFM_STATUS_OK;
 }
 
-/* Validation windows first, first + 1, ... into ids and targets. */
-static enum tfm_status read_held(struct tfm_trainer *t, uint64_t first, size_t n,
-                                 struct tfm_error *err)
-{
-    const size_t length = (size_t)t->settings.length;
-    enum tfm_status status = TFM_STATUS_OK;
-
-    if (!t->data.validation)
-        return tfm_windows_held(&t->windows, t->data.train, first, n, t->ids, t->targets, err);
-    for (size_t i = 0; i < n && status == TFM_STATUS_OK; i++) {
-        const size_t at = (size_t)(first + i) * length;
-        status = tfm_dataset_read(t->data.validation, at, length, t->ids + i * length, err);
-        if (status == TFM_STATUS_OK)
-            status =
-                tfm_dataset_read(t->data.validation, at + 1, length, t->targets + i * length, err);
-    }
-    return status;
-}
-
 enum tfm_status tfm_trainer_evaluate(struct tfm_trainer *trainer, double *loss, uint64_t *tokens,
                                      struct tfm_error *err)
 {
     struct tfm_trainer *t = trainer;
-    const uint64_t most = (uint64_t)t->settings.sequences;
+    const struct tfm_dataset *text = t->data.validation ? t->data.validation : t->data.train;
+    const uint64_t most = (uint64_t)t->settings.sequences, held = t->validation.held;
     enum tfm_status status;
     double sum = 0;
     uint64_t counted = 0;
 
     tfm_error_clear(err);
     status = refuse_broken(t, err);
-    if (status == TFM_STATUS_OK && t->held == 0)
+    if (status == TFM_STATUS_OK && held == 0)
         return tfm_error_set(err, TFM_STATUS_INVALID_ARGUMENT,
                              "train: there is no validation text: give one, or hold out a share");
-    for (uint64_t first = 0; first < t->held && status == TFM_STATUS_OK; first += most) {
-        const uint64_t left = t->held - first;
+    for (uint64_t first = 0; first < held && status == TFM_STATUS_OK; first += most) {
+        const uint64_t left = held - first;
         const size_t n = (size_t)(left < most ? left : most);
-        status = read_held(t, first, n, err);
+        status = tfm_windows_held(&t->validation, text, first, n, t->ids, t->targets, err);
         if (status == TFM_STATUS_OK)
             status = run(t, t->evaluate.exec, n, &sum, &counted, err);
     }
@@ -438,7 +380,7 @@ uint64_t tfm_trainer_windows(const struct tfm_trainer *trainer)
 
 uint64_t tfm_trainer_held(const struct tfm_trainer *trainer)
 {
-    return trainer->held;
+    return trainer->validation.held;
 }
 
 void tfm_trainer_summarize(const struct tfm_trainer *trainer, struct tfm_plan_summary *summary)

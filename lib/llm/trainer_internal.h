@@ -21,8 +21,8 @@ struct tfm_trainer {
     struct tfm_nn_decoder_layer *layers;  /* [model.layers] */
     struct tfm_trainer_settings settings; /* zeroes replaced */
     struct tfm_trainer_data data;
-    struct tfm_windows windows; /* of data.train */
-    uint64_t held;              /* windows of validation */
+    struct tfm_windows windows;    /* of data.train */
+    struct tfm_windows validation; /* of what is validated on: those that it holds out */
     struct tfm_device *devices[TFM__TRAINER_DEVICES];
     size_t n_devices;
     struct tfm_weights *weights;     /* where it began */
@@ -59,13 +59,16 @@ enum tfm_status tfm__trainer_each_parameter(
 enum tfm_status tfm__trainer_give(struct tfm_trainer *trainer, const struct tfm_graph *graph,
                                   struct tfm_error *err);
 
+/* ---- trainer_weights.c: the name of the first parameter that is not finite, NULL = all are ---- */
+const char *tfm__trainer_not_finite(const struct tfm_trainer *trainer);
+
 /* ---- trainer_identity.c: model, settings and data as text; NULL when out of memory ---- */
 char *tfm__trainer_identity(const struct tfm_trainer *trainer);
 
 /* Elements and bytes of a tensor of fixed shape, which the graph has checked. */
 static inline size_t tfm__trainer_elements(const struct tfm_tensor *tensor)
 {
-    return (size_t)tensor->shape[0] * (size_t)tfm_tensor_row_elements(tensor);
+    return (size_t)tfm_tensor_elements(tensor);
 }
 static inline size_t tfm__trainer_bytes(const struct tfm_tensor *tensor)
 {
