@@ -10,53 +10,25 @@
 
 #include <tfm/llm.h>
 
-#include "tests/devices.h"
-#include "tests/llm/tiny_llama.h"
+#include "tests/folder.h"
+#include "tests/llm/session_logits.h"
 
-static char work[] = "convert-XXXXXX";
-
-static const char *const leftovers[] = {"a.gguf", "b.gguf", "f/config.json", "f/tokenizer.json",
-                                        "f/model.safetensors"};
-
-static void enter_folder(void)
-{
-    ck_assert_ptr_nonnull(mkdtemp(work));
-    ck_assert_int_eq(chdir(work), 0);
-}
+static const char *const leftovers[] = {
+    "a.gguf", "b.gguf", "f/config.json", "f/tokenizer.json", "f/model.safetensors", "f"};
 
 static void leave_folder(void)
 {
-    for (size_t i = 0; i < sizeof leftovers / sizeof *leftovers; i++)
-        unlink(leftovers[i]);
-    rmdir("f");
-    ck_assert_int_eq(chdir(".."), 0);
-    ck_assert_int_eq(rmdir(work), 0); /* nothing else was left */
+    folder_leave(leftovers, sizeof leftovers / sizeof *leftovers);
 }
 
 /* The logits after a few tokens: free() them. */
 static float *logits_of(const char *path)
 {
     const int32_t ids[] = {256, 72, 101, 108, 108, 111, 32, 119};
-    struct tfm_session_options options;
-    struct tfm_session *session = NULL;
-    struct tfm_model *model = NULL;
-    struct test_devices devices;
-    struct tfm_error err = {0};
     float *logits = malloc(TINY_VOCAB * sizeof *logits);
 
     ck_assert_ptr_nonnull(logits);
-    test_devices_open(&devices);
-    tfm_session_defaults(&options);
-    options.cache = TFM_DTYPE_F32;
-    ck_assert_msg(tfm_model_open(path, &model, &err) == TFM_STATUS_OK, "%s", err.text);
-    ck_assert_msg(tfm_session_create(model, devices.device, devices.n, &options, &session, &err) ==
-                      TFM_STATUS_OK,
-                  "%s", err.text);
-    ck_assert_msg(tfm_session_feed(session, ids, 8, &err) == TFM_STATUS_OK, "%s", err.text);
-    memcpy(logits, tfm_session_logits(session), TINY_VOCAB * sizeof *logits);
-    tfm_session_destroy(session);
-    tfm_model_close(model);
-    test_devices_close(&devices);
+    session_logits(path, ids, 8, logits);
     return logits;
 }
 
@@ -340,7 +312,7 @@ int main(void)
 
     test_backend = "reference";
     tcase_set_timeout(tcase, 60);
-    tcase_add_checked_fixture(tcase, enter_folder, leave_folder);
+    tcase_add_checked_fixture(tcase, folder_enter, leave_folder);
     tcase_add_loop_test(tcase, there_and_back, 0, (int)(sizeof models / sizeof *models));
     tcase_add_loop_test(tcase, other_types, 0, (int)(sizeof types / sizeof *types));
     tcase_add_test(tcase, odd_data);

@@ -10,33 +10,28 @@
 
 #include <tfm/llm.h>
 
-#include "tests/llm/tiny_llama.h"
+#include "tests/folder.h"
+#include "tests/llm/session_logits.h"
 #include "tests/nn/net.h"
 
 enum { N = 9, WIDTH = 64 };
 
 static const int32_t ids[N] = {256, 72, 101, 108, 108, 111, 32, 119, 111};
 
-static char work[] = "export-XXXXXX";
-static const char *const leftovers[] = {"words.gguf", "m.gguf", "f/config.json", "f/tokenizer.json",
-                                        "f/model.safetensors"};
+static const char *const leftovers[] = {
+    "words.gguf", "m.gguf", "f/config.json", "f/tokenizer.json", "f/model.safetensors", "f"};
 
 static void enter_folder(void)
 {
     struct tiny_llama tiny = tiny_llama_default();
 
-    ck_assert_ptr_nonnull(mkdtemp(work));
-    ck_assert_int_eq(chdir(work), 0);
+    folder_enter();
     tiny_llama_write(&tiny, "words.gguf"); /* for its tokenizer */
 }
 
 static void leave_folder(void)
 {
-    for (size_t i = 0; i < sizeof leftovers / sizeof *leftovers; i++)
-        unlink(leftovers[i]);
-    rmdir("f");
-    ck_assert_int_eq(chdir(".."), 0);
-    ck_assert_int_eq(rmdir(work), 0); /* nothing else was left */
+    folder_leave(leftovers, sizeof leftovers / sizeof *leftovers);
 }
 
 static struct tfm_nn_decoder small(void)
@@ -56,23 +51,6 @@ static struct tfm_nn_decoder small(void)
     };
 }
 
-/* What starts as 0 or 1 gets values of its own: one that is mistaken for another must show. */
-static enum tfm_status disturb(void *context, const struct tfm_tensor *tensor)
-{
-    struct net *net = context;
-    const size_t n = net_elements(tensor);
-    double values[256];
-
-    if (tensor->rank != 1 && !strstr(tensor->name, "rel_bias"))
-        return TFM_STATUS_OK;
-    ck_assert_uint_le(n, 256);
-    net_fill(values, n, tensor->id);
-    for (size_t i = 0; i < n; i++)
-        values[i] = 0.5 * values[i] + (strstr(tensor->name, "norm.weight") ? 1 : 0);
-    net_set(net, tensor->name, values);
-    return TFM_STATUS_OK;
-}
-
 /* The decoder with random weights, and the logits of its last row. */
 static void make(struct net *net, const struct tfm_nn_decoder *config, double *logits)
 {
@@ -82,7 +60,7 @@ static void make(struct net *net, const struct tfm_nn_decoder *config, double *l
     net_begin(net, N, 1);
     tfm_nn_decoder(net->graph, config);
     ck_assert_msg(tfm_graph_check(net->graph, &err) == TFM_STATUS_OK, "%s", err.text);
-    tfm_graph_parameters(net->graph, disturb, net);
+    net_disturb(net);
     net_compile(net, 1);
     net_put_i32(net, "ids", 0, N, ids);
     if (tfm_graph_find(net->graph, "pos"))
@@ -99,28 +77,14 @@ static struct tfm_export of(const struct net *net, const struct tfm_nn_decoder *
 /* Largest distance of the file's logits from these. */
 static double distance(const char *path, const double *logits)
 {
-    struct tfm_session_options options;
-    struct tfm_session *session = NULL;
-    struct tfm_model *model = NULL;
-    struct test_devices devices;
-    struct tfm_error err = {0};
+    float got[TINY_VOCAB];
     double most = 0;
 
-    test_devices_open(&devices);
-    tfm_session_defaults(&options);
-    options.cache = TFM_DTYPE_F32;
-    ck_assert_msg(tfm_model_open(path, &model, &err) == TFM_STATUS_OK, "%s", err.text);
-    ck_assert_msg(tfm_session_create(model, devices.device, devices.n, &options, &session, &err) ==
-                      TFM_STATUS_OK,
-                  "%s", err.text);
-    ck_assert_msg(tfm_session_feed(session, ids, N, &err) == TFM_STATUS_OK, "%s", err.text);
+    session_logits(path, ids, N, got);
     for (int i = 0; i < TINY_VOCAB; i++) {
-        const double far = fabs((double)tfm_session_logits(session)[i] - logits[i]);
+        const double far = fabs((double)got[i] - logits[i]);
         most = far > most || isnan(far) ? far : most;
     }
-    tfm_session_destroy(session);
-    tfm_model_close(model);
-    test_devices_close(&devices);
     return most;
 }
 

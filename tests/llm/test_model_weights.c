@@ -10,6 +10,7 @@
 
 #include <tfm/llm.h>
 
+#include "tests/folder.h"
 #include "tests/llm/naive_llama.h"
 #include "tests/llm/tiny_llama.h"
 #include "tests/nn/net.h"
@@ -18,23 +19,12 @@ enum { N = 8 };
 
 static const int32_t ids[N] = {256, 72, 101, 108, 108, 111, 32, 119};
 
-static char work[] = "weights-XXXXXX";
-static const char *const leftovers[] = {"a.gguf", "b.gguf", "f/config.json", "f/tokenizer.json",
-                                        "f/model.safetensors"};
-
-static void enter_folder(void)
-{
-    ck_assert_ptr_nonnull(mkdtemp(work));
-    ck_assert_int_eq(chdir(work), 0);
-}
+static const char *const leftovers[] = {
+    "a.gguf", "b.gguf", "f/config.json", "f/tokenizer.json", "f/model.safetensors", "f"};
 
 static void leave_folder(void)
 {
-    for (size_t i = 0; i < sizeof leftovers / sizeof *leftovers; i++)
-        unlink(leftovers[i]);
-    rmdir("f");
-    ck_assert_int_eq(chdir(".."), 0);
-    ck_assert_int_eq(rmdir(work), 0);
+    folder_leave(leftovers, sizeof leftovers / sizeof *leftovers);
 }
 
 /* Begins a net with the file's weights. The model stays open for its factors. */
@@ -236,7 +226,7 @@ static Suite *make_suite(void)
     Suite *suite = suite_create("model_weights");
     TCase *tcase = net_case(suite, "model_weights");
 
-    tcase_add_checked_fixture(tcase, enter_folder, leave_folder);
+    tcase_add_checked_fixture(tcase, folder_enter, leave_folder);
     tcase_add_loop_test(tcase, logits, 0, (int)(sizeof files / sizeof *files));
     tcase_add_loop_test(tcase, folders_of_any_type, 0, (int)(sizeof folders / sizeof *folders));
     tcase_add_loop_test(tcase, there_and_back, 0, 2);

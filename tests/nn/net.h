@@ -39,6 +39,8 @@ void net_output(struct net *net, struct tfm_tensor *tensor);
 /* Gives a parameter or buffer of the graph its values, before compile. */
 void net_set(struct net *net, const char *name, const double *values);
 void net_set_all(struct net *net, const char *name, double value);
+/* Parameters that start as 0 or 1 get values of their own: one that is left out or mistaken for another must show. */
+void net_disturb(struct net *net);
 /* Initial values for what was not set, then plan and exec. */
 void net_compile(struct net *net, uint64_t seed);
 /* Values of a parameter or buffer; the caller frees them. */

@@ -40,23 +40,6 @@ static struct tfm_nn_decoder small(void)
     };
 }
 
-/* Parameters that start as 0 or 1 get values of their own: a bias that is left out must show. */
-static enum tfm_status disturb(void *context, const struct tfm_tensor *tensor)
-{
-    struct net *net = context;
-    const size_t n = net_elements(tensor);
-    double values[256];
-
-    if (tensor->rank != 1 && !strstr(tensor->name, "rel_bias"))
-        return TFM_STATUS_OK;
-    ck_assert_uint_le(n, 256);
-    net_fill(values, n, tensor->id);
-    for (size_t i = 0; i < n; i++)
-        values[i] = 0.5 * values[i] + (strstr(tensor->name, "norm.weight") ? 1 : 0);
-    net_set(net, tensor->name, values);
-    return TFM_STATUS_OK;
-}
-
 static void check(const struct tfm_nn_decoder *config, const char *what)
 {
     static double got[N * VOCAB], want[N * VOCAB];
@@ -66,7 +49,7 @@ static void check(const struct tfm_nn_decoder *config, const char *what)
     net_begin(&net, N, 1);
     tfm_nn_decoder(net.graph, config);
     ck_assert_msg(tfm_graph_check(net.graph, &err) == TFM_STATUS_OK, "%s: %s", what, err.text);
-    tfm_graph_parameters(net.graph, disturb, &net);
+    net_disturb(&net);
     net_compile(&net, 1);
     net_put_i32(&net, "ids", 0, N, ids);
     if (tfm_graph_find(net.graph, "pos"))

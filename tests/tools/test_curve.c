@@ -11,22 +11,14 @@
 #include <check.h>
 
 #include "lib/tools/curve.h"
+#include "tests/folder.h"
 
-static char work[] = "curve-XXXXXX";
 static char *text; /* of the file */
-
-static void enter_folder(void)
-{
-    ck_assert_ptr_nonnull(mkdtemp(work));
-    ck_assert_int_eq(chdir(work), 0);
-}
 
 static void leave_folder(void)
 {
     free(text);
-    unlink("a.svg");
-    ck_assert_int_eq(chdir(".."), 0);
-    ck_assert_msg(rmdir(work) == 0, "something was left behind");
+    folder_leave((const char *const[]){"a.svg"}, 1);
 }
 
 static void read_back(void)
@@ -238,7 +230,7 @@ int main(void)
     int failed;
 
     tcase_set_timeout(tcase, 60);
-    tcase_add_checked_fixture(tcase, enter_folder, leave_folder);
+    tcase_add_checked_fixture(tcase, folder_enter, leave_folder);
     tcase_add_test(tcase, points_stand_where_they_should);
     tcase_add_loop_test(tcase, axes_carry_round_numbers, 0, (int)(sizeof axes / sizeof *axes));
     tcase_add_test(tcase, the_fall_from_chance_leaves_the_picture);

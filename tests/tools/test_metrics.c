@@ -13,24 +13,16 @@
 #include <jansson.h>
 
 #include "lib/tools/metrics.h"
+#include "tests/folder.h"
 
-static char work[] = "metrics-XXXXXX";
 static struct tfm__metrics *metrics;
 static struct tfm__metrics_columns columns;
-
-static void enter_folder(void)
-{
-    ck_assert_ptr_nonnull(mkdtemp(work));
-    ck_assert_int_eq(chdir(work), 0);
-}
 
 static void leave_folder(void)
 {
     tfm__metrics_close(metrics);
     tfm__metrics_columns_deinit(&columns);
-    unlink("m");
-    ck_assert_int_eq(chdir(".."), 0);
-    ck_assert_msg(rmdir(work) == 0, "something was left behind");
+    folder_leave((const char *const[]){"m"}, 1);
 }
 
 static struct tfm__metrics_line line_of(uint64_t step)
@@ -277,7 +269,7 @@ int main(void)
     int failed;
 
     tcase_set_timeout(tcase, 60);
-    tcase_add_checked_fixture(tcase, enter_folder, leave_folder);
+    tcase_add_checked_fixture(tcase, folder_enter, leave_folder);
     tcase_add_test(tcase, lines_are_read_back);
     tcase_add_test(tcase, a_line_holds_every_key);
     tcase_add_test(tcase, numbers_that_are_not_finite_are_left_out);

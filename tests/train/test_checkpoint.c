@@ -17,27 +17,18 @@
 #include "lib/core/little_endian.h"
 #include "lib/train/checkpoint_file.h"
 #include "lib/train/xxh64.h"
+#include "tests/folder.h"
 
-static char work[] = "checkpoint-XXXXXX";
 static struct tfm_checkpoint *checkpoint;
 static struct tfm_error err;
 
 static const char *const left[] = {"last.ckpt", "previous.ckpt", "a.ckpt",
                                    ".tfm-1-0",  ".tfm-x-0",      ".tfm-1-0-old"};
 
-static void enter_folder(void)
-{
-    ck_assert_ptr_nonnull(mkdtemp(work));
-    ck_assert_int_eq(chdir(work), 0);
-}
-
 static void leave_folder(void)
 {
     tfm_checkpoint_close(checkpoint);
-    for (size_t i = 0; i < sizeof left / sizeof *left; i++)
-        unlink(left[i]);
-    ck_assert_int_eq(chdir(".."), 0);
-    ck_assert_msg(rmdir(work) == 0, "something was left behind: %s", strerror(errno));
+    folder_leave(left, sizeof left / sizeof *left);
 }
 
 #define OK(call) ck_assert_msg((call) == TFM_STATUS_OK, "%s", err.text)
@@ -535,7 +526,7 @@ int main(void)
     int failed;
 
     tcase_set_timeout(tcase, 60);
-    tcase_add_checked_fixture(tcase, enter_folder, leave_folder);
+    tcase_add_checked_fixture(tcase, folder_enter, leave_folder);
     tcase_add_loop_test(tcase, what_is_written, 0, (int)(sizeof pieces / sizeof *pieces));
     tcase_add_test(tcase, equal_bytes);
     tcase_add_test(tcase, damaged_files);

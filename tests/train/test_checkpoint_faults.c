@@ -21,7 +21,8 @@
 
 #include <tfm/checkpoint.h>
 
-static char work[] = "faults-XXXXXX";
+#include "tests/folder.h"
+
 static struct tfm_error err;
 
 /* ---- the system, as far as a save uses it: these stand before those of the C library ---- */
@@ -102,18 +103,9 @@ int unlink(const char *path)
 
 /* ---- folders ---- */
 
-static void enter_folder(void)
-{
-    ck_assert_ptr_nonnull(mkdtemp(work));
-    ck_assert_int_eq(chdir(work), 0);
-}
-
 static void leave_folder(void)
 {
-    unlink("last.ckpt");
-    unlink("previous.ckpt");
-    ck_assert_int_eq(chdir(".."), 0);
-    ck_assert_msg(rmdir(work) == 0, "something was left behind: %s", strerror(errno));
+    folder_leave((const char *const[]){"last.ckpt", "previous.ckpt"}, 2);
 }
 
 static int entries(void)
@@ -379,7 +371,7 @@ int main(void)
     int failed;
 
     tcase_set_timeout(tcase, 120);
-    tcase_add_checked_fixture(tcase, enter_folder, leave_folder);
+    tcase_add_checked_fixture(tcase, folder_enter, leave_folder);
     tcase_add_loop_test(tcase, each_call_fails, 0, N_STARTS);
     tcase_add_loop_test(tcase, each_call_is_the_last, 0, N_STARTS);
     tcase_add_test(tcase, short_writes);

@@ -11,22 +11,13 @@
 
 #include <tfm/dataset.h>
 
-static char work[] = "dataset-XXXXXX";
+#include "tests/folder.h"
 static struct tfm_dataset *dataset;
-
-static void enter_folder(void)
-{
-    ck_assert_ptr_nonnull(mkdtemp(work));
-    ck_assert_int_eq(chdir(work), 0);
-}
 
 static void leave_folder(void)
 {
     tfm_dataset_close(dataset);
-    unlink("a.tok");
-    unlink("b.tok");
-    ck_assert_int_eq(chdir(".."), 0);
-    ck_assert_msg(rmdir(work) == 0, "something was left behind: %s", strerror(errno));
+    folder_leave((const char *const[]){"a.tok", "b.tok"}, 2);
 }
 
 /* n ids that count up, modulo the vocabulary, in pieces of odd sizes. */
@@ -320,7 +311,7 @@ int main(void)
     int failed;
 
     tcase_set_timeout(tcase, 60);
-    tcase_add_checked_fixture(tcase, enter_folder, leave_folder);
+    tcase_add_checked_fixture(tcase, folder_enter, leave_folder);
     tcase_add_loop_test(tcase, what_is_written, 0, (int)(sizeof sizes / sizeof *sizes));
     tcase_add_test(tcase, writers_that_fail);
     tcase_add_test(tcase, the_same_ids);

@@ -14,6 +14,7 @@
 
 #include "tests/core/runner.h"
 #include "tests/devices.h"
+#include "tests/folder.h"
 
 enum { VOCAB = 11, LENGTH = 8, IDS = 400 };
 
@@ -23,7 +24,6 @@ enum { VOCAB = 11, LENGTH = 8, IDS = 400 };
         TFM_STATUS_BUSY, "an older error" \
     }
 
-static char work[] = "trainer-XXXXXX";
 static struct test_devices devices;
 static struct tfm_dataset *dataset;
 
@@ -51,8 +51,7 @@ static void begin(void)
 {
     struct tfm_error err = STALE;
 
-    ck_assert_ptr_nonnull(mkdtemp(work));
-    ck_assert_int_eq(chdir(work), 0);
+    folder_enter();
     test_backend = "reference";
     ok(test_devices_try(&devices, &err), &err);
     write_ids();
@@ -63,11 +62,7 @@ static void end(void)
 {
     tfm_dataset_close(dataset);
     test_devices_close(&devices);
-    unlink("ids");
-    unlink("last.ckpt");
-    unlink("previous.ckpt");
-    ck_assert_int_eq(chdir(".."), 0);
-    ck_assert_msg(rmdir(work) == 0, "something was left behind");
+    folder_leave((const char *const[]){"ids", "last.ckpt", "previous.ckpt"}, 3);
 }
 
 static struct tfm_nn_decoder decoder(void)
