@@ -23,8 +23,7 @@ static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *no
 
     for (uint32_t i = 0; i < launch.n_operands; i++)
         launch.operands[i] = tfm__cl_operand_of(p, tfm__cl_input(node, i), TFM__CL_RAW);
-    launch.step.width =
-        (uint32_t)tfm_tensor_elements(node->inputs[0]);
+    launch.step.width = (uint32_t)tfm_tensor_elements(node->inputs[0]);
     launch.cost = 8 * (uint64_t)launch.step.width;
     return tfm__cl_plan_each(p, &launch);
 }

@@ -110,8 +110,8 @@ static enum tfm_status host_weight(struct tfm_weights *weights, const struct tfm
     if (!known || !weights->data[known->id])
         return tfm_error_set(err, TFM_STATUS_NOT_FOUND, "there is no weight '%s'", tensor->name);
     weight->data = weights->data[known->id];
-    weight->bytes = (size_t)tfm_tensor_elements(known) /
-                    tfm_dtype_info(known->dtype)->block * tfm_dtype_info(known->dtype)->bytes;
+    weight->bytes = (size_t)tfm_tensor_elements(known) / tfm_dtype_info(known->dtype)->block *
+                    tfm_dtype_info(known->dtype)->bytes;
     return TFM_STATUS_OK;
 }
 
