@@ -411,6 +411,16 @@ __kernel void tfm_run_linear_grad_w(__global const uchar *x, __global const ucha
 }
 
 #ifdef TFM_BF16_WAY
+/* 32 values of x from element `at` on, 0 behind the first `lanes`. */
+static uint16 tfm_bf16_values(__global const uchar *x, ulong at, uint lanes)
+{
+    if (lanes >= 32)
+        return tfm_bf16_join(vload16(0, (__global const float *)x + at),
+                             vload16(1, (__global const float *)x + at));
+    return tfm_bf16_join(tfm_matrix_take(x, at, min(lanes, 16u), TFM_STEP_F32),
+                         tfm_matrix_take(x, at + 16, lanes > 16 ? lanes - 16 : 0u, TFM_STEP_F32));
+}
+
 /* x [n, width] F32 -> [n][TFM_BF16_STRIDE] cells. Work map: 32 values are a unit. */
 __kernel void tfm_run_bf16_rows(__global const uchar *x, __global uchar *to,
                                 __global const struct tfm_step *steps, uint index,
@@ -425,22 +435,62 @@ __kernel void tfm_run_bf16_rows(__global const uchar *x, __global uchar *to,
     ulong left = tfm_share(units, part + 1, parts) - begin, row = begin / groups;
 
     for (uint first = (uint)(begin % groups); left > 0; row++, first = 0) {
-        const uint end = (uint)min((ulong)groups, first + left), whole = min(end, s->width / 32);
-        __global const float *values = (__global const float *)from + row * s->width;
-        __global uint *place = cells + row * TFM_BF16_STRIDE(s->width);
+        const uint end = (uint)min((ulong)groups, first + left);
         left -= end - first;
-        for (; first < whole; first++)
-            tfm_put16_uint(
-                tfm_bf16_join(vload16(2 * first, values), vload16(2 * first + 1, values)), first,
-                place);
-        if (first < end) {
-            const uint lanes = s->width - 32 * first;
-            tfm_put16_uint(
-                tfm_bf16_join(tfm_matrix_take((__global const uchar *)values, 32 * first, lanes,
-                                              TFM_STEP_F32),
-                              tfm_matrix_take((__global const uchar *)values, 32 * first + 16,
-                                              lanes > 16 ? lanes - 16 : 0u, TFM_STEP_F32)),
-                first, place);
+        for (; first < end; first++)
+            tfm_put16_uint(tfm_bf16_values(from, row * s->width + 32 * first, s->width - 32 * first),
+                           first, cells + row * TFM_BF16_STRIDE(s->width));
+    }
+}
+
+/* 32 of m, two of k above each other, to cell k of the bands from `band` on: [bands][cells][8]. */
+static void tfm_bf16_put_turned(uint16 above, uint16 below, uint bands, uint band, uint k,
+                                uint cells, __global uint *turned)
+{
+    const uint16 even = (above & 0xffffu) | below << 16, odd = above >> 16 | (below & 0xffff0000u);
+    uint16 low, high;
+
+    low.even = even.lo;
+    low.odd = odd.lo;
+    high.even = even.hi;
+    high.odd = odd.hi;
+    vstore8(low.lo, (ulong)band * cells + k, turned);
+    if (bands > 1)
+        vstore8(low.hi, (ulong)(band + 1) * cells + k, turned);
+    if (bands > 2)
+        vstore8(high.lo, (ulong)(band + 2) * cells + k, turned);
+    if (bands > 3)
+        vstore8(high.hi, (ulong)(band + 3) * cells + k, turned);
+}
+
+/* Both forms of x at once, which is read once: `to` as tfm_run_bf16_rows makes it, `turned` as
+ * tfm_run_bf16_turned does. Work map: 16 cells times 32 values are a unit, those of the same rows side by side. */
+__kernel void tfm_run_bf16_both(__global const uchar *x, __global uchar *to,
+                                __global uchar *turned, __global const struct tfm_step *steps,
+                                uint index, __global const int *rows)
+{
+    __global const struct tfm_step *s = steps + index;
+    __global const uchar *from = x + s->at[0];
+    __global uint *straight = (__global uint *)(to + s->at[1]);
+    const uint part = get_group_id(0), parts = get_num_groups(0), n = tfm_vectors(s, rows);
+    const uint cells = (n + 1) / 2, blocks = (cells + 15) / 16, groups = (s->width + 31) / 32;
+    const ulong units = (ulong)groups * blocks, end = tfm_share(units, part + 1, parts);
+
+    for (ulong unit = tfm_share(units, part, parts); unit < end; unit++) {
+        const uint first = (uint)(unit / groups) * 16, group = (uint)(unit % groups);
+        const uint lanes = min(s->width - 32 * group, 32u);
+        for (uint k = first; k < min(first + 16, cells); k++) {
+            const ulong at = 2ul * k * s->width + 32 * group;
+            __global uint *place = straight + 2ul * k * TFM_BF16_STRIDE(s->width);
+            const uint16 above = tfm_bf16_values(from, at, lanes);
+            uint16 below = 0u;
+            tfm_put16_uint(above, group, place);
+            if (2 * k + 1 < n) {
+                below = tfm_bf16_values(from, at + s->width, lanes);
+                tfm_put16_uint(below, group, place + TFM_BF16_STRIDE(s->width));
+            }
+            tfm_bf16_put_turned(above, below, (lanes + 7) / 8, 4 * group, k, cells,
+                                (__global uint *)(turned + s->at[2]));
         }
     }
 }

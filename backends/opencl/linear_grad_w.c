@@ -3,7 +3,7 @@
  * gradient of the bias, which is a sum of dy as it is, takes a launch of its own. */
 #include "backends/opencl/internal.h"
 
-static int is_bf16(const struct tfm__cl_device *d, const struct tfm_node *node)
+int tfm__cl_linear_grad_w_is_bf16(const struct tfm__cl_device *d, const struct tfm_node *node)
 {
     return node->attrs.bf16_factors && tfm__cl_input(node, 2) && tfm__cl_bf16_is_on(d);
 }
@@ -12,10 +12,11 @@ static int supports(const struct tfm__cl_device *d, const struct tfm_node *node,
                     const struct tfm_capacity *capacity, char *reason, size_t size)
 {
     return tfm__cl_is_activation(d, node->inputs[0], reason, size) &&
-           tfm__cl_matrix_fits(
-               d, node->inputs[0], capacity,
-               is_bf16(d, node) ? (size_t)node->inputs[1]->shape[node->inputs[1]->rank - 1] : 0,
-               reason, size);
+           tfm__cl_matrix_fits(d, node->inputs[0], capacity,
+                               tfm__cl_linear_grad_w_is_bf16(d, node)
+                                   ? (size_t)node->inputs[1]->shape[node->inputs[1]->rank - 1]
+                                   : 0,
+                               reason, size);
 }
 
 static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *node)
@@ -35,6 +36,7 @@ static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *no
                      tfm__cl_operand_of(p, tfm__cl_input(node, 3), TFM__CL_RAW)},
     };
     const size_t rows = (size_t)tfm_tensor_rows_most(x, p->capacity);
+    const uint32_t number = p->program->n_nodes;
 
     launch.step.vectors = tfm__cl_vectors(x);
     launch.step.width = (uint32_t)x->shape[x->rank - 1];
@@ -42,13 +44,15 @@ static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *no
     launch.cost = (uint64_t)launch.step.vectors * launch.step.width * launch.step.out;
     product.k = rows * launch.step.vectors;
     product.m = launch.step.out;
-    product.bf16 = is_bf16(p->device, node);
+    product.bf16 = tfm__cl_linear_grad_w_is_bf16(p->device, node);
+    product.both = product.rounded =
+        number > 0 && tfm__cl_matrix_shares(p->device, p->segment->nodes[number - 1], node);
     if (product.bf16 && tfm__cl_input(node, 3)) {
         struct tfm__cl_launch bias = launch;
         struct tfm__cl_matrix plain = product;
         bias.operands[2] = tfm__cl_operand_of(p, NULL, TFM__CL_RAW);
         bias.cost = (uint64_t)bias.step.vectors * bias.step.out;
-        plain.bf16 = 0;
+        plain.bf16 = plain.both = 0;
         const enum tfm_status status = tfm__cl_matrix_plan(p, &bias, &plain);
         if (status != TFM_STATUS_OK)
             return status;

@@ -20,6 +20,7 @@ static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *no
                                      .group = "tfm_run_linear_grad_x_group",
                                      .a = 1};
     const struct tfm_tensor *weight = node->inputs[0], *dy = node->inputs[1];
+    const uint32_t next = p->program->n_nodes + 1;
     struct tfm__cl_launch launch = {
         .step = tfm__cl_step(node),
         .n_operands = 3,
@@ -35,6 +36,8 @@ static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *no
     product.k = launch.step.out;
     product.m = (size_t)tfm_tensor_rows_most(dy, p->capacity) * launch.step.vectors;
     product.bf16 = tfm__cl_matrix_is_bf16(p->device, weight);
+    product.both = next < p->segment->n_nodes &&
+                   tfm__cl_matrix_shares(p->device, node, p->segment->nodes[next]);
     return tfm__cl_matrix_plan(p, &launch, &product);
 }
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Products of matrices that lie row-major (kernels/matrix.cl, matrix_group.cl): linear with a trainable weight, the
  * gradients of linear and of cross_entropy share how they are planned. Products of bf16 take two launches: one
- * that rounds a into the workspace, and the product.
+ * that rounds a into the workspace, and the product. Both gradients of a linear take dy, one straight and one
+ * turned: the launch before the first makes both forms.
  *
- *   workspace   a as bf16 | tile of part 0 | tile of part 1 | ... */
+ *   workspace   a as bf16 (straight, turned) | tile of part 0 | tile of part 1 | ... */
 #include "backends/opencl/internal.h"
 #include "lib/core/checked.h"
 
@@ -21,6 +22,14 @@ int tfm__cl_matrix_is_bf16(const struct tfm__cl_device *d, const struct tfm_tens
 static size_t tile_words(size_t k)
 {
     return (k < TFM__CL_MATRIX_DEPTH ? k : TFM__CL_MATRIX_DEPTH) * TFM__CL_MATRIX_WIDTH;
+}
+
+int tfm__cl_matrix_shares(const struct tfm__cl_device *d, const struct tfm_node *grad_x,
+                          const struct tfm_node *grad_w)
+{
+    return grad_x && grad_w && grad_x->op == TFM_OP_LINEAR_GRAD_X &&
+           grad_w->op == TFM_OP_LINEAR_GRAD_W && grad_x->inputs[1] == grad_w->inputs[1] &&
+           tfm__cl_matrix_is_bf16(d, grad_x->inputs[0]) && tfm__cl_linear_grad_w_is_bf16(d, grad_w);
 }
 
 /* With room for a whole band. */
@@ -51,14 +60,19 @@ int tfm__cl_matrix_fits(const struct tfm__cl_device *d, const struct tfm_tensor 
     const struct tfm__cl_matrix straight = {.m = rows, .k = width},
                                 turned = {.turned = 1, .m = width, .k = rows};
     size_t most, other;
-    if (width &&
-        (!tfm__cl_matrix_rounded(&straight, &most) || !tfm__cl_matrix_rounded(&turned, &other) ||
-         tfm__add_size(bytes, most > other ? most : other, &bytes) ||
-         (d->max_alloc && bytes > d->max_alloc)))
+    if (width && (!tfm__cl_matrix_rounded(&straight, &most) ||
+                  !tfm__cl_matrix_rounded(&turned, &other) || tfm__add_size(bytes, most, &bytes) ||
+                  tfm__add_size(bytes, other, &bytes) || (d->max_alloc && bytes > d->max_alloc)))
         return tfm__cl_refuse(reason, size,
                               "%zu vectors of %zu as bf16 do not fit a buffer beside the tiles",
                               rows, width);
     return 1;
+}
+
+static enum tfm_status too_large(const struct tfm__cl_planner *p)
+{
+    return p->device->host->error(p->err, TFM_STATUS_UNSUPPORTED,
+                                  "opencl: a product of bf16: the workspace is too large");
 }
 
 enum tfm_status tfm__cl_matrix_round(struct tfm__cl_planner *p, struct tfm__cl_launch *launch,
@@ -80,6 +94,37 @@ enum tfm_status tfm__cl_matrix_round(struct tfm__cl_planner *p, struct tfm__cl_l
     return product->rounded ? TFM_STATUS_OK : tfm__cl_plan_launch(p, &round);
 }
 
+/* As tfm__cl_matrix_round, in both forms at the beginning of the workspace. bytes: of both. */
+static enum tfm_status round_both(struct tfm__cl_planner *p, struct tfm__cl_launch *launch,
+                                  const struct tfm__cl_matrix *product, size_t *bytes)
+{
+    const struct tfm__cl_operand dy = launch->operands[product->a];
+    struct tfm__cl_matrix given = *product, other = *product;
+    size_t straight, turned;
+
+    other.turned = !product->turned;
+    other.m = product->k;
+    other.k = product->m;
+    if (!tfm__cl_matrix_rounded(product->turned ? &other : product, &straight) ||
+        !tfm__cl_matrix_rounded(product->turned ? product : &other, &turned) ||
+        tfm__add_size(straight, turned, bytes))
+        return too_large(p);
+    given.rounded = 1;
+    const enum tfm_status status =
+        tfm__cl_matrix_round(p, launch, &given, product->turned ? straight : 0);
+    if (status != TFM_STATUS_OK || product->rounded)
+        return status;
+    struct tfm__cl_launch round = {
+        .kernel = {product->file, "tfm_run_bf16_both", launch->kernel.options},
+        .step = launch->step,
+        .n_operands = 3,
+        .operands = {dy, tfm__cl_operand_workspace(0), tfm__cl_operand_workspace(straight)},
+    };
+    round.step.width = (uint32_t)(product->turned ? product->m : product->k);
+    round.cost = 2 * ROUND_COST * (uint64_t)round.step.width * round.step.vectors;
+    return tfm__cl_plan_launch(p, &round);
+}
+
 enum tfm_status tfm__cl_matrix_plan(struct tfm__cl_planner *p, struct tfm__cl_launch *launch,
                                     const struct tfm__cl_matrix *product)
 {
@@ -93,12 +138,15 @@ enum tfm_status tfm__cl_matrix_plan(struct tfm__cl_planner *p, struct tfm__cl_la
         return tfm__cl_plan_group(p, launch, 0, 1);
     }
     launch->kernel = (struct tfm__cl_kernel){product->file, product->wide, TFM__CL_MATRIX_OPTIONS};
-    if (product->bf16 && !tfm__cl_matrix_rounded(product, &rounded))
-        return p->device->host->error(p->err, TFM_STATUS_UNSUPPORTED,
-                                      "opencl: a product of bf16: the workspace is too large");
-    if (product->bf16)
-        status = tfm__cl_matrix_round(p, launch, product, 0);
+    if (product->both)
+        status = round_both(p, launch, product, &rounded);
+    else if (product->bf16)
+        status = tfm__cl_matrix_rounded(product, &rounded)
+                     ? tfm__cl_matrix_round(p, launch, product, 0)
+                     : too_large(p);
+    if (status != TFM_STATUS_OK)
+        return status;
     launch->operands[launch->n_operands++] = tfm__cl_operand_workspace(rounded);
     tfm__cl_plan_workspace(p, rounded + launch->step.scratch * p->device->parts * sizeof(float));
-    return status == TFM_STATUS_OK ? tfm__cl_plan_launch(p, launch) : status;
+    return tfm__cl_plan_launch(p, launch);
 }
