@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the ops share that compute element by element: one or two inputs, one output, one launch. */
+ * What the ops share that compute element by element: inputs and outputs of one shape, one launch. */
 #include "backends/opencl/internal.h"
 
 int tfm__cl_elementwise_supports(const struct tfm__cl_device *d, const struct tfm_node *node,
@@ -10,7 +10,11 @@ int tfm__cl_elementwise_supports(const struct tfm__cl_device *d, const struct tf
         if (!tfm__cl_is_activation(d, node->inputs[i], reason, size))
             return 0;
     }
-    return tfm__cl_is_activation(d, node->outputs[0], reason, size);
+    for (uint32_t i = 0; i < node->n_outputs; i++) {
+        if (!tfm__cl_is_activation(d, node->outputs[i], reason, size))
+            return 0;
+    }
+    return 1;
 }
 
 enum tfm_status tfm__cl_elementwise_plan(struct tfm__cl_planner *p, const struct tfm_node *node,
@@ -20,7 +24,8 @@ enum tfm_status tfm__cl_elementwise_plan(struct tfm__cl_planner *p, const struct
 
     for (uint32_t i = 0; i < node->n_inputs; i++)
         launch.operands[launch.n_operands++] = tfm__cl_operand_of(p, node->inputs[i], TFM__CL_RAW);
-    launch.operands[launch.n_operands++] = tfm__cl_operand_of(p, node->outputs[0], TFM__CL_RAW);
+    for (uint32_t i = 0; i < node->n_outputs; i++)
+        launch.operands[launch.n_operands++] = tfm__cl_operand_of(p, node->outputs[i], TFM__CL_RAW);
     launch.step.width = (uint32_t)tfm_tensor_row_elements(node->outputs[0]);
     launch.step.scale = (float)node->attrs.factor;
     launch.step.softcap = (float)node->attrs.softcap;

@@ -418,7 +418,7 @@ struct tfm__cl_matrix {
     size_t m, k;
     int bf16;    /* 1 = a is rounded to bf16 before, by a launch of its own */
     int rounded; /* ... which a launch before has done */
-    int both; /* ... straight and turned at once: the next product takes, or the one before took, the other form */
+    int both; /* ... straight and turned at once: the product before or behind takes the other form */
 };
 
 /* 1 = a product with this trained weight is one of bf16. */
@@ -428,8 +428,8 @@ int tfm__cl_matrix_is_bf16(const struct tfm__cl_device *device, const struct tfm
 int tfm__cl_matrix_fits(const struct tfm__cl_device *device, const struct tfm_tensor *vectors,
                         const struct tfm_capacity *capacity, size_t width, char *reason,
                         size_t size);
-/* 1 = the nodes are the gradients of a linear, both products of bf16: dy is rounded for both at once. NULL = there
- * is no such node. */
+/* 1 = two nodes that follow one another are the gradients of a linear, both products of bf16: dy is rounded for both
+ * at once. */
 int tfm__cl_matrix_shares(const struct tfm__cl_device *device, const struct tfm_node *grad_x,
                           const struct tfm_node *grad_w);
 int tfm__cl_linear_grad_w_is_bf16(const struct tfm__cl_device *device, const struct tfm_node *node);

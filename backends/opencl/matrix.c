@@ -27,9 +27,9 @@ static size_t tile_words(size_t k)
 int tfm__cl_matrix_shares(const struct tfm__cl_device *d, const struct tfm_node *grad_x,
                           const struct tfm_node *grad_w)
 {
-    return grad_x && grad_w && grad_x->op == TFM_OP_LINEAR_GRAD_X &&
-           grad_w->op == TFM_OP_LINEAR_GRAD_W && grad_x->inputs[1] == grad_w->inputs[1] &&
-           tfm__cl_matrix_is_bf16(d, grad_x->inputs[0]) && tfm__cl_linear_grad_w_is_bf16(d, grad_w);
+    return grad_x->op == TFM_OP_LINEAR_GRAD_X && grad_w->op == TFM_OP_LINEAR_GRAD_W &&
+           grad_x->inputs[1] == grad_w->inputs[1] && tfm__cl_matrix_is_bf16(d, grad_x->inputs[0]) &&
+           tfm__cl_linear_grad_w_is_bf16(d, grad_w);
 }
 
 /* With room for a whole band. */

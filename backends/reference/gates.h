@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The two gates, with their limits at infinity. */
+ * The two gates and the slope of one, with their limits at infinity. */
 #ifndef TFM__REFERENCE_GATES_H
 #define TFM__REFERENCE_GATES_H
 
@@ -15,6 +15,12 @@ static inline double tfm__gate_sigmoid(double g)
 static inline double tfm__gate_silu(double g)
 {
     return g == -INFINITY ? 0.0 : g / (1.0 + exp(-g));
+}
+
+/* The derivative of silu: s + silu(g) (1 - s), and 1 - s is the sigmoid of -g; inf times 0 has the limit 0. */
+static inline double tfm__gate_silu_slope(double g)
+{
+    return g == INFINITY ? 1.0 : tfm__gate_sigmoid(g) + tfm__gate_silu(g) * tfm__gate_sigmoid(-g);
 }
 
 #endif

@@ -73,16 +73,20 @@ extern const enum tfm_dtype tfm__check_floats[TFM__CHECK_FLOATS];
 enum { TFM__CHECK_WEIGHTS = 7 };
 extern const enum tfm_dtype tfm__check_weights[TFM__CHECK_WEIGHTS];
 
-/* Samples of an op that computes element by element from one or two inputs of one shape: every float
+/* Samples of an op that computes element by element from one to three inputs of one shape: every float
  * dtype and shapes that divide nothing. */
 enum { TFM__CHECK_ELEMENTWISE = 28 };
 typedef struct tfm_tensor *tfm__check_unary(struct tfm_graph *graph, struct tfm_tensor *x);
 typedef struct tfm_tensor *tfm__check_binary(struct tfm_graph *graph, struct tfm_tensor *a,
                                              struct tfm_tensor *b);
+typedef struct tfm_tensor *tfm__check_ternary(struct tfm_graph *graph, struct tfm_tensor *a,
+                                              struct tfm_tensor *b, struct tfm_tensor *c);
 void tfm__check_build_unary(struct tfm__sample *sample, uint32_t i, tfm__check_unary *op);
 void tfm__check_build_binary(struct tfm__sample *sample, uint32_t i, tfm__check_binary *op);
+void tfm__check_build_ternary(struct tfm__sample *sample, uint32_t i, tfm__check_ternary *op);
 /* The same for the performance table: one for each float dtype. */
 void tfm__check_large_unary(struct tfm__sample *sample, uint32_t i, tfm__check_unary *op);
 void tfm__check_large_binary(struct tfm__sample *sample, uint32_t i, tfm__check_binary *op);
+void tfm__check_large_ternary(struct tfm__sample *sample, uint32_t i, tfm__check_ternary *op);
 
 #endif

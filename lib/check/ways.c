@@ -152,6 +152,14 @@ void tfm__check_build_binary(struct tfm__sample *sample, uint32_t i, tfm__check_
     tfm__sample_output(sample, op(sample->graph, sample->special, operand(sample, i, "b")));
 }
 
+void tfm__check_build_ternary(struct tfm__sample *sample, uint32_t i, tfm__check_ternary *op)
+{
+    begin(sample, i);
+    sample->special = operand(sample, i, "a");
+    struct tfm_tensor *b = operand(sample, i, "b");
+    tfm__sample_output(sample, op(sample->graph, sample->special, b, operand(sample, i, "c")));
+}
+
 static const int64_t large[] = {4096};
 
 static struct tfm_tensor *large_operand(struct tfm__sample *sample, uint32_t i, const char *name)
@@ -172,4 +180,12 @@ void tfm__check_large_binary(struct tfm__sample *sample, uint32_t i, tfm__check_
                       tfm_dtype_name(tfm__check_floats[i]));
     struct tfm_tensor *a = large_operand(sample, i, "a");
     tfm__sample_output(sample, op(sample->graph, a, large_operand(sample, i, "b")));
+}
+
+void tfm__check_large_ternary(struct tfm__sample *sample, uint32_t i, tfm__check_ternary *op)
+{
+    tfm__sample_begin(sample, TFM__CHECK_LARGE_ROWS, "%s [N, 4096]",
+                      tfm_dtype_name(tfm__check_floats[i]));
+    struct tfm_tensor *a = large_operand(sample, i, "a"), *b = large_operand(sample, i, "b");
+    tfm__sample_output(sample, op(sample->graph, a, b, large_operand(sample, i, "c")));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * silu_grad: dx = dy s (1 + x (1 - s)), s = sigmoid(x): the gradient of silu
  *   x [N, ...] F32, F16, BF16 or F64, dy like x -> like x
- * The factor is 0 at -inf and 1 at inf, its limits. It is that of swiglu, too: of its gate with dy = dy up. */
+ * The factor is 0 at -inf and 1 at inf, its limits. It is that of a frozen swiglu's gate, too: with dy = dy up. */
 #include <tfm/grad.h>
 
 #include "lib/ops/elementwise.h"

@@ -19,9 +19,11 @@ static void gradient(struct tfm__gradient *g)
 {
     struct tfm_tensor *gate = tfm__gradient_input(g, 0), *up = tfm__gradient_input(g, 1);
 
-    if (g->wanted[0])
+    if (g->wanted[0] && g->wanted[1])
+        g->dx[0] = tfm_op_swiglu_grad(g->graph, gate, up, g->dy[0], &g->dx[1]);
+    else if (g->wanted[0])
         g->dx[0] = tfm_op_silu_grad(g->graph, gate, tfm_op_mul(g->graph, g->dy[0], up));
-    if (g->wanted[1])
+    else if (g->wanted[1])
         g->dx[1] = tfm_op_swiglu(g->graph, gate, g->dy[0]);
 }
 

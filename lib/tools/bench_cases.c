@@ -210,6 +210,13 @@ static struct tfm_tensor *unit_swiglu(struct scene *s, struct tfm_tensor *x)
     return tfm_op_swiglu(s->graph, x, s->side);
 }
 
+static struct tfm_tensor *unit_swiglu_grad(struct scene *s, struct tfm_tensor *x)
+{
+    struct tfm_tensor *dup;
+
+    return tfm_op_swiglu_grad(s->graph, x, s->side, s->side, &dup);
+}
+
 static struct tfm_tensor *unit_glu(struct scene *s, struct tfm_tensor *x)
 {
     return tfm_op_glu(s->graph, x, s->side);
@@ -318,6 +325,7 @@ static struct traits traits_of(enum tfm_op op)
         {TFM_OP_LAYER_NORM_GRAD, 1, 1, 14},
         {TFM_OP_RELU_GRAD, 1, 1, 1},
         {TFM_OP_SILU_GRAD, 1, 1, 8},
+        {TFM_OP_SWIGLU_GRAD, 1, 1, 12},
         {TFM_OP_GELU_GRAD, 1, 1, 24},
         {TFM_OP_SIGMOID_GRAD, 1, 1, 8},
         {TFM_OP_SCALE_GRAD, 1, 1, 12},

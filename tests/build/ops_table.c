@@ -281,6 +281,13 @@ static void ask_silu_grad(struct tfm_graph *g, enum tfm_dtype dtype)
     tfm_op_silu_grad(g, x_of(g, dtype), y_of(g, dtype));
 }
 
+static void ask_swiglu_grad(struct tfm_graph *g, enum tfm_dtype dtype)
+{
+    struct tfm_tensor *dup;
+
+    tfm_op_swiglu_grad(g, x_of(g, dtype), y_of(g, dtype), in(g, "dy", dtype, 2, WIDTH, 0, 0), &dup);
+}
+
 static void ask_gelu_grad(struct tfm_graph *g, enum tfm_dtype dtype)
 {
     tfm_op_gelu_grad(g, x_of(g, dtype), y_of(g, dtype), 0);
@@ -390,6 +397,7 @@ static const struct {
     {TFM_OP_LAYER_NORM_GRAD, "", "x, dy", ask_layer_norm_grad},
     {TFM_OP_RELU_GRAD, "", "x, dy", ask_relu_grad},
     {TFM_OP_SILU_GRAD, "", "x, dy", ask_silu_grad},
+    {TFM_OP_SWIGLU_GRAD, "", "gate, up, dy", ask_swiglu_grad},
     {TFM_OP_GELU_GRAD, "erf", "x, dy", ask_gelu_grad},
     {TFM_OP_GELU_GRAD, "tanh", "x, dy", ask_gelu_grad_tanh},
     {TFM_OP_SIGMOID_GRAD, "", "x, dy", ask_sigmoid_grad},

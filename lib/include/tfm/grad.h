@@ -95,8 +95,8 @@ TFM_API struct tfm_tensor *tfm_op_layer_norm_grad(struct tfm_graph *graph, struc
                                                   struct tfm_tensor *dbeta, double eps);
 
 /* Element by element: x, dy [N, ...] F32, F16, BF16 or F64 -> like x. The gradients of
- * relu, silu, gelu, of a sigmoid (the gate of glu), and of scale with a soft cap (0 = none). The gates need no
- * op of their own: swiglu's is silu_grad of its gate and dy up, glu's sigmoid_grad of the same. */
+ * relu, silu, gelu, of a sigmoid (the gate of glu), and of scale with a soft cap (0 = none). glu needs no op of
+ * its own: its gate's gradient is sigmoid_grad of gate and dy up. */
 TFM_API struct tfm_tensor *tfm_op_relu_grad(struct tfm_graph *graph, struct tfm_tensor *x,
                                             struct tfm_tensor *dy);
 TFM_API struct tfm_tensor *tfm_op_silu_grad(struct tfm_graph *graph, struct tfm_tensor *x,
@@ -107,6 +107,12 @@ TFM_API struct tfm_tensor *tfm_op_sigmoid_grad(struct tfm_graph *graph, struct t
                                                struct tfm_tensor *dy);
 TFM_API struct tfm_tensor *tfm_op_scale_grad(struct tfm_graph *graph, struct tfm_tensor *x,
                                              struct tfm_tensor *dy, double factor, double softcap);
+/* Both gradients of swiglu, which read the same three tensors: dgate = dy up s (1 + gate (1 - s)), dup = dy gate s
+ * with s = sigmoid(gate): gate, up, dy [N, ...] F32, F16, BF16 or F64, of one shape and dtype -> dgate [N, ...];
+ * dup like it. */
+TFM_API struct tfm_tensor *tfm_op_swiglu_grad(struct tfm_graph *graph, struct tfm_tensor *gate,
+                                              struct tfm_tensor *up, struct tfm_tensor *dy,
+                                              struct tfm_tensor **dup);
 
 /* ---- what an optimizer is made of ---- */
 

@@ -35,6 +35,7 @@
  *   layer_norm_grad  the same, and dbeta [D]? state                     like x, and adds to dgamma, dbeta
  *   relu_grad silu_grad gelu_grad sigmoid_grad scale_grad
  *                  x [N, ...] A, dy like x                             like x
+ *   swiglu_grad    gate [N, ...] A, up and dy like gate                dgate, dup like gate
  *   attention_grad  q, k, v as gqa_attention, dy [N, H, d], lse [N, H], dq as q, dk, dv as k, delta [N, H];
  *                  rel_bias, rel_bucket?, drel_bias [buckets, H]? state  adds to drel_bias
  *   cross_entropy  x [N, D] F32, weight [V, D] W, targets [N] I32      loss [N], lse [N] as x (F64: all F64)
