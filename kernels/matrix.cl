@@ -19,7 +19,7 @@
  * With TFM_BF16_WAY (bf16.cl) both factors are bf16, and a cell holds two values of k that follow one another; what
  * lies past the last is 0. Weights have that type, everything else is rounded: b while it is packed, a by
  * kernels at the end of this file, before the product:
- *   a (m, k)    [m][TFM_BF16_STRIDE cells of k]                  a, turned    [m / 8][cells of k][8 of m] */
+ *   a (m, k)    [m][TFM_BF16_STRIDE cells of k]     a, turned    [m / 8][TFM_BF16_STRIDE_TURNED cells of k][8 of m] */
 #ifndef TFM_COMMON_CL
 #include "common.cl"
 #endif
@@ -40,7 +40,7 @@
 #define TFM_MATRIX_CELL                2u
 #define TFM_MATRIX_TURNED(x)           TFM_MATRIX_BAND
 #define TFM_MATRIX_STRIDE(k)           TFM_BF16_STRIDE(k)
-#define TFM_MATRIX_STRIDE_TURNED(m, k) (((k) + 1) / 2)
+#define TFM_MATRIX_STRIDE_TURNED(m, k) TFM_BF16_STRIDE_TURNED(k)
 typedef uint tfm_cell;
 typedef uint16 tfm_cell16;
 typedef float16 tfm_cells_any __attribute__((aligned(2)));
@@ -412,7 +412,7 @@ __kernel void tfm_run_linear_grad_w(__global const uchar *x, __global const ucha
 
 #ifdef TFM_BF16_WAY
 /* 32 values of x from element `at` on, 0 behind the first `lanes`. */
-static uint16 tfm_bf16_values(__global const uchar *x, ulong at, uint lanes)
+TFM_INLINE uint16 tfm_bf16_values(__global const uchar *x, ulong at, uint lanes)
 {
     if (lanes >= 32)
         return tfm_bf16_join(vload16(0, (__global const float *)x + at),
@@ -443,60 +443,70 @@ __kernel void tfm_run_bf16_rows(__global const uchar *x, __global uchar *to,
     }
 }
 
-/* 32 of m, two of k above each other, to cell k of the bands from `band` on: [bands][cells][8]. */
-static void tfm_bf16_put_turned(uint16 above, uint16 below, uint bands, uint band, uint k,
-                                uint cells, __global uint *turned)
+/* 32 of m, two of k above each other, turned: a cell of 4 bands in two vectors. */
+TFM_INLINE void tfm_bf16_turn(uint16 above, uint16 below, uint16 *low, uint16 *high)
 {
     const uint16 even = (above & 0xffffu) | below << 16, odd = above >> 16 | (below & 0xffff0000u);
-    uint16 low, high;
 
-    low.even = even.lo;
-    low.odd = odd.lo;
-    high.even = even.hi;
-    high.odd = odd.hi;
-    vstore8(low.lo, (ulong)band * cells + k, turned);
-    if (bands > 1)
-        vstore8(low.hi, (ulong)(band + 1) * cells + k, turned);
-    if (bands > 2)
-        vstore8(high.lo, (ulong)(band + 2) * cells + k, turned);
-    if (bands > 3)
-        vstore8(high.hi, (ulong)(band + 3) * cells + k, turned);
+    low->even = even.lo;
+    low->odd = odd.lo;
+    high->even = even.hi;
+    high->odd = odd.hi;
+}
+
+/* Two cells of a band, a whole line of the cache. */
+TFM_INLINE void tfm_bf16_put_cells(uint8 first, uint8 second, __global uint *band)
+{
+    uint16 v;
+
+    v.lo = first;
+    v.hi = second;
+    tfm_put16_uint(v, 0, band);
 }
 
 /* Both forms of x at once, which is read once: `to` as tfm_run_bf16_rows makes it, `turned` as
- * tfm_run_bf16_turned does. Work map: 16 cells times 32 values are a unit, those of the same rows side by side. */
+ * tfm_run_bf16_turned does. Work map: 4 rows are a unit: a processor reads them as they lie. */
 __kernel void tfm_run_bf16_both(__global const uchar *x, __global uchar *to,
                                 __global uchar *turned, __global const struct tfm_step *steps,
                                 uint index, __global const int *rows)
 {
     __global const struct tfm_step *s = steps + index;
-    __global const uchar *from = x + s->at[0];
-    __global uint *straight = (__global uint *)(to + s->at[1]);
-    const uint part = get_group_id(0), parts = get_num_groups(0), n = tfm_vectors(s, rows);
-    const uint cells = (n + 1) / 2, blocks = (cells + 15) / 16, groups = (s->width + 31) / 32;
-    const ulong units = (ulong)groups * blocks, end = tfm_share(units, part + 1, parts);
+    const uint width = s->width, n = tfm_vectors(s, rows), units = (n + 3) / 4;
+    const uint stride = TFM_BF16_STRIDE(width), next = TFM_BF16_STRIDE_TURNED(n) * 8;
+    const uint part = get_group_id(0), parts = get_num_groups(0);
+    const uint end = (uint)tfm_share(units, part + 1, parts);
+    __global uint *bands = (__global uint *)(turned + s->at[2]);
 
-    for (ulong unit = tfm_share(units, part, parts); unit < end; unit++) {
-        const uint first = (uint)(unit / groups) * 16, group = (uint)(unit % groups);
-        const uint lanes = min(s->width - 32 * group, 32u);
-        for (uint k = first; k < min(first + 16, cells); k++) {
-            const ulong at = 2ul * k * s->width + 32 * group;
-            __global uint *place = straight + 2ul * k * TFM_BF16_STRIDE(s->width);
-            const uint16 above = tfm_bf16_values(from, at, lanes);
-            uint16 below = 0u;
-            tfm_put16_uint(above, group, place);
-            if (2 * k + 1 < n) {
-                below = tfm_bf16_values(from, at + s->width, lanes);
-                tfm_put16_uint(below, group, place + TFM_BF16_STRIDE(s->width));
+    for (uint unit = (uint)tfm_share(units, part, parts); unit < end; unit++) {
+        const uint left = n - 4 * unit;
+        __global const uchar *from = x + s->at[0] + 16ul * unit * width;
+        __global uint *place = (__global uint *)(to + s->at[1]) + 4ul * unit * stride;
+        for (uint m = 0; m < width; m += 32) {
+            const uint lanes = min(width - m, 32u), group = m / 32;
+            __global uint *band = bands + (ulong)(m / 8) * next + 16ul * unit;
+            uint16 v[4] = {0u, 0u, 0u, 0u}, low[2], high[2];
+#pragma unroll
+            for (uint i = 0; i < 4; i++) {
+                if (i < left) {
+                    v[i] = tfm_bf16_values(from, (ulong)i * width + m, lanes);
+                    tfm_put16_uint(v[i], group, place + i * stride);
+                }
             }
-            tfm_bf16_put_turned(above, below, (lanes + 7) / 8, 4 * group, k, cells,
-                                (__global uint *)(turned + s->at[2]));
+            tfm_bf16_turn(v[0], v[1], &low[0], &high[0]);
+            tfm_bf16_turn(v[2], v[3], &low[1], &high[1]);
+            tfm_bf16_put_cells(low[0].lo, low[1].lo, band);
+            if (lanes > 8)
+                tfm_bf16_put_cells(low[0].hi, low[1].hi, band + next);
+            if (lanes > 16)
+                tfm_bf16_put_cells(high[0].lo, high[1].lo, band + 2ul * next);
+            if (lanes > 24)
+                tfm_bf16_put_cells(high[0].hi, high[1].hi, band + 3ul * next);
         }
     }
 }
 
-/* x [n, width] F32 -> turned [width / 8][cells of n][8]; m past the last of a band are 0. Work map: 16 of m times
- * 16 cells are a unit. */
+/* x [n, width] F32 -> turned [width / 8][TFM_BF16_STRIDE_TURNED cells of n][8]; m past the last of a band are 0. Work
+ * map: 16 of m times 16 cells are a unit. */
 __kernel void tfm_run_bf16_turned(__global const uchar *x, __global uchar *to,
                                   __global const struct tfm_step *steps, uint index,
                                   __global const int *rows)
@@ -507,6 +517,7 @@ __kernel void tfm_run_bf16_turned(__global const uchar *x, __global uchar *to,
     const uint part = get_group_id(0), parts = get_num_groups(0), n = tfm_vectors(s, rows);
     const uint cells = (n + 1) / 2, blocks = (cells + 15) / 16, groups = (s->width + 15) / 16;
     const ulong units = (ulong)groups * blocks, end = tfm_share(units, part + 1, parts);
+    const ulong stride = TFM_BF16_STRIDE_TURNED(n);
 
     for (ulong unit = tfm_share(units, part, parts); unit < end; unit++) {
         const uint m = (uint)(unit / blocks) * 16, first = (uint)(unit % blocks) * 16;
@@ -522,9 +533,9 @@ __kernel void tfm_run_bf16_turned(__global const uchar *x, __global uchar *to,
                         tfm_bf16_round(tfm_matrix_take(from, at + s->width,
                                                        2 * k + 1 < n ? lanes : 0u, TFM_STEP_F32))
                             << 16;
-            vstore8(pairs.lo, (ulong)(m / 8) * cells + k, turned);
+            vstore8(pairs.lo, m / 8 * stride + k, turned);
             if (lanes > 8)
-                vstore8(pairs.hi, (ulong)(m / 8 + 1) * cells + k, turned);
+                vstore8(pairs.hi, (m / 8 + 1) * stride + k, turned);
         }
     }
 }

@@ -42,6 +42,8 @@ typedef float tfm_f32;
 /* Cells of two bf16 from one row to the next of a matrix with rows of k values: whole vectors, and never a power
  * of two of them, whose rows would meet in few places of a cache. */
 #define TFM_BF16_STRIDE(k) (16u * (((k) + 31u) / 32u | 1u))
+/* The same of a turned one, from one band of 8 to the next: pairs of cells of k are whole vectors. */
+#define TFM_BF16_STRIDE_TURNED(k) (2u * (((k) + 3u) / 4u | 1u))
 
 /* The rows that a step works on. */
 #define TFM_STEP_ALL_ROWS 0u /* N of the run */

@@ -35,12 +35,12 @@ int tfm__cl_matrix_shares(const struct tfm__cl_device *d, const struct tfm_node 
 /* With room for a whole band. */
 int tfm__cl_matrix_rounded(const struct tfm__cl_matrix *product, size_t *bytes)
 {
-    const size_t cells = product->k / 2 + product->k % 2;
-
     if (product->m > UINT32_MAX - 64 || product->k > UINT32_MAX - 64)
         return 0;
     return !tfm__mul_size((product->m + BAND - 1) / BAND * BAND,
-                          product->turned ? cells : TFM_BF16_STRIDE(product->k), bytes) &&
+                          product->turned ? TFM_BF16_STRIDE_TURNED(product->k)
+                                          : TFM_BF16_STRIDE(product->k),
+                          bytes) &&
            !tfm__mul_size(*bytes, sizeof(uint32_t), bytes) &&
            !tfm__align_size(*bytes, TFM_ALIGNMENT, bytes);
 }
