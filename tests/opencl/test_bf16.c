@@ -266,6 +266,51 @@ START_TEST(linears_that_share_x)
 }
 END_TEST
 
+/* Fault: the gradient of a weight takes the form that was rounded for another, or for a product of f32, or one that
+ * nobody has made, since x has no gradient. */
+START_TEST(gradients_that_share_dy)
+{
+    static const enum tfm_dtype types[][2] = {{TFM_DTYPE_BF16, TFM_DTYPE_BF16},
+                                              {TFM_DTYPE_BF16, TFM_DTYPE_F32},
+                                              {TFM_DTYPE_F32, TFM_DTYPE_BF16}};
+    static const char *const name[] = {"w0", "w1"}, *const grad[] = {"w0.grad", "w1.grad"};
+    enum { IN = 35, OUT = 43 };
+    const int64_t x_shape[] = {0, IN}, y_shape[] = {0, OUT};
+    const enum tfm_dtype *const type = types[_i / 2];
+    const uint32_t n = _i % 2 ? ROWS : 39;
+    struct tfm_tensor *x = tfm_graph_input(graph, "x", TFM_DTYPE_F32, 2, x_shape), *y[2], *dys[2];
+    struct tfm_tensor *dy = tfm_graph_input(graph, "dy", TFM_DTYPE_F32, 2, y_shape);
+    float *from = make(ROWS * IN, 3), *above = make(ROWS * OUT, 4), *dx = floats(ROWS * IN);
+
+    if (_i % 2)
+        tfm_graph_watch(graph, x);
+    for (size_t i = 0; i < 2; i++) {
+        struct tfm_tensor *w =
+            parts_parameter(graph, weights, name[i], type[i], OUT, IN, (unsigned)i);
+        tfm_graph_train(graph, w);
+        y[i] = tfm_op_linear(graph, x, w, NULL);
+        dys[i] = dy;
+    }
+    ck_assert_int_eq(tfm_graph_backward(graph, 2, y, dys, NULL), TFM_STATUS_OK);
+    if (_i % 2)
+        tfm_graph_output(graph, tfm_graph_gradient(graph, x), "dx");
+    compile();
+    bind("x", from, ROWS * IN);
+    bind("dy", above, ROWS * OUT);
+    if (_i % 2)
+        bind("dx", dx, ROWS * IN);
+    run(n);
+    for (size_t i = 0; i < 2; i++) {
+        const int bf16 = type[i] == TFM_DTYPE_BF16;
+        double *a = round_all(above, ROWS * OUT, bf16), *b = round_all(from, ROWS * IN, bf16);
+        float *dw = state(grad[i], OUT * IN);
+        check(&(struct product){a, b, 1, OUT, IN, 1, OUT, n, IN, NULL, 1}, dw, grad[i], n);
+        free(a), free(b), free(dw);
+    }
+    free(from), free(above), free(dx);
+}
+END_TEST
+
 /* Fault: a NaN or an infinity becomes an ordinary number, or spoils what it has no part in. */
 START_TEST(what_is_no_number_stays_none)
 {
@@ -501,6 +546,7 @@ int main(void)
     tcase_add_loop_test(tcase, the_setting_counts, 0, 2);
     tcase_add_loop_test(tcase, bits_depend_on_the_shape_alone, 0, N_SHAPES);
     tcase_add_test(tcase, linears_that_share_x);
+    tcase_add_loop_test(tcase, gradients_that_share_dy, 0, 6);
     tcase_add_loop_test(tcase, what_is_no_number_stays_none, 0, N_WAYS);
     tcase_add_loop_test(tcase, cross_entropy, 0, N_HEADS);
     tcase_add_loop_test(choice, a_wrong_way_is_not_taken, 0, 2);
