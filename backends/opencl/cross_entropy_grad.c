@@ -8,7 +8,7 @@
 #include "lib/core/checked.h"
 
 /* Logits that are kept at once, and the fewest rows of a chunk: each reads and writes all of the weight's gradient. */
-enum { LOGITS = 1 << 20, ROWS_LEAST = 128 };
+enum { LOGITS = 1 << 21, ROWS_LEAST = 128 };
 
 /* at: in the workspace, behind what cross_entropy.h says: the logits of a chunk; as bf16 in the two orders that
  * products read, else the slopes lie in their place. Bytes. */
