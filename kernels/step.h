@@ -114,7 +114,7 @@ struct tfm_step {
     tfm_u32 inverse;                       /* rope: 1 = by the negative angle */
     tfm_u32 stats_at, bias_at, partial_at; /* attention_grad: floats of workspace before each */
     tfm_u32 columns;                       /* cross_entropy: classes of a chunk */
-    tfm_u32 first, most; /* ... and of a chunk of rows: the first, and how many it has at most; 0 = all */
+    tfm_u32 first, most; /* ... first of a chunk of rows, most that it has; 0 = all */
 };
 
 /* The rows of one run (struct tfm_rows), an array of int: these words, then slot [S], start [S],
