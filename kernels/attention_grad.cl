@@ -85,7 +85,11 @@ static void tfm_attention_grad_second(struct tfm_attention_grad *x,
         const ulong to = from + (ulong)c * stride;
         __global const float *weights = x->weights + (at + c) * TFM_ATTENTION_GRAD_TILE;
         __global const float *changes = x->changes + (at + c) * TFM_ATTENTION_GRAD_TILE;
-        tfm_attention_grad_change(x, cell + c, last, at + c, queries, partial, s);
+        tfm_attention_grad_change(x, last, at + c, queries);
+        if (partial)
+            tfm_attention_grad_count(x, cell + c, last, at + c, queries, partial, s);
+        if (s->softcap > 0.0f)
+            tfm_attention_grad_bend(x, last, at + c, queries);
         if (s->sums & TFM_SUMS_CELLS) {
             tfm_attention_grad_to_cells(x, changes, last, x->queries, queries, r->dk + to, s);
             tfm_attention_grad_to_cells(x, weights, last, x->slopes, queries, r->dv + to, s);
@@ -93,7 +97,7 @@ static void tfm_attention_grad_second(struct tfm_attention_grad *x,
     }
     if (s->sums & TFM_SUMS_ROWS) {
         for (uint c = 0; c < cells; c++)
-            tfm_attention_grad_copy(x->of.k + from + (ulong)c * stride, d, x->wide,
+            tfm_attention_grad_copy(x->of.k + from + (ulong)c * stride, 1.0f, d, x->wide,
                                     x->keys + c * x->wide);
         tfm_attention_grad_to_queries(x, cell, cells, at);
     }
@@ -132,7 +136,7 @@ static void tfm_attention_grad_queries(struct tfm_attention_grad *x,
     for (uint j = 0; j < n && rows; j++) {
         __global float *dq = r->dq + tfm_attention_grad_place(&x->of, first + j, s) * s->head_dim;
         for (uint i = 0; i < s->head_dim; i += 16)
-            tfm_storev_n(vload16(0, x->sum + j * x->wide + i), (__global uchar *)dq, i,
+            tfm_storev_n(vload16(0, x->sum + j * x->wide + i) * s->scale, (__global uchar *)dq, i,
                          min(s->head_dim - i, 16u), TFM_STEP_F32);
     }
 }

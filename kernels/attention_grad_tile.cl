@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * The inner part of attention_grad: a tile of 64 queries against a tile of 64 cells; attention_grad.cl has formulas and
  * the walk over the tiles.
- *   queries, slopes [TILE][wide], turned [wide][TILE]: q and dy;  keys [TILE][wide];  sum [TILE][wide]: of dq
- *   weights, changes [kept][TILE]: scores, which become P, and dP, which become dS scale
+ *   queries, slopes [TILE][wide], turned [wide][TILE]: q scale and dy;  keys [TILE][wide];  sum [TILE][wide]: of dq
+ *   weights, changes [kept][TILE]: scores, which become P, and dP, which become dS
  *
  *              64 queries: 32 in two vectors      8 x 32 sums are 16 vectors. What is multiplied with them lies in rows
  *   8 cells    [ P ][ dP ]                        as it comes: q and dy are turned once for all cells, k and v are
@@ -137,14 +137,15 @@ static uint2 tfm_attention_grad_onlookers(const struct tfm_attention_grad *x, ui
     return begin < end ? (uint2)(begin - x->first, end - x->first) : (uint2)(0, 0);
 }
 
-/* P of a cell and 16 queries from j on with a soft cap or a bias; bend: the slope of the cap. */
-static float16 tfm_attention_grad_general(const struct tfm_attention_grad *x, float16 score,
-                                          uint j, uint cell, __global float *bend,
-                                          __global const struct tfm_step *s)
+/* The weight of a cell and 16 queries from j on, at `place`, with a soft cap or a bias: from score to P. */
+static void tfm_attention_grad_general(const struct tfm_attention_grad *x, uint cell, uint j,
+                                       uint place, __global const struct tfm_step *s)
 {
+    float16 score = vload16(0, x->weights + place);
+
     if (s->softcap > 0.0f) {
         const float16 bent = tanh(score / s->softcap);
-        tfm_put16(1.0f - bent * bent, 0, bend);
+        tfm_put16(1.0f - bent * bent, 0, x->bends + place);
         score = s->softcap * bent;
     }
     if (x->of.bias) {
@@ -154,7 +155,7 @@ static float16 tfm_attention_grad_general(const struct tfm_attention_grad *x, fl
                 tfm_attention_grad_bias(&x->of, (int)cell - x->own[j + i], x->head[j + i], s);
         score += vload16(0, bias);
     }
-    return tfm_attention_exp(score - vload16(0, x->base + j));
+    tfm_put16(tfm_attention_exp(score - vload16(0, x->base + j)), 0, x->weights + place);
 }
 
 /* weights and changes of cells [cell, cell + last], at place `at`: from scores and dP to P and dP, both 0 where a query
@@ -162,80 +163,91 @@ static float16 tfm_attention_grad_general(const struct tfm_attention_grad *x, fl
 static void tfm_attention_grad_weigh(struct tfm_attention_grad *x, uint cell, uint last, uint at,
                                      uint2 queries, __global const struct tfm_step *s)
 {
-    const float factor = s->scale * TFM_AG_LOG2E;
+    const int plain = x->plain;
 
     for (uint j = queries.x & ~15u; j < queries.y; j += 16) {
         const int16 begin = vload16(0, x->begin + j), end = vload16(0, x->end + j);
         const float16 base = vload16(0, x->base + j);
         const int all_see = j + 16 <= x->n && x->begin[j + 15] <= (int)cell &&
                             x->end[j] > (int)(cell + last);
+        const uint place = at * TFM_ATTENTION_GRAD_TILE + j;
+        __global float *weights = x->weights + place, *changes = x->changes + place;
         float16 total = vload16(0, x->total + j);
+        for (uint c = 0; c <= last && !plain; c++)
+            tfm_attention_grad_general(x, cell + c, j, place + c * TFM_ATTENTION_GRAD_TILE, s);
         for (uint c = 0; c <= last; c++) {
-            const uint place = (at + c) * TFM_ATTENTION_GRAD_TILE + j;
-            const float16 score = vload16(0, x->weights + place);
-            float16 dp = vload16(0, x->changes + place);
-            float16 weight = x->plain ? tfm_attention_power(fma(score, (float16)(factor), base))
-                                      : tfm_attention_grad_general(x, score * s->scale, j, cell + c,
-                                                                   x->bends + place, s);
+            float16 weight = vload16(0, weights), dp = vload16(0, changes);
+            if (plain)
+                weight = tfm_attention_power(fma(weight, (float16)(TFM_AG_LOG2E), base));
             if (!all_see) {
                 const int16 seen = ((int)(cell + c) >= begin) & ((int)(cell + c) < end);
                 weight = select((float16)(0.0f), weight, seen);
                 dp = select((float16)(0.0f), dp, seen);
-                tfm_put16(dp, 0, x->changes + place);
+                tfm_put16(dp, 0, changes);
             }
             total = fma(weight, dp, total);
-            tfm_put16(weight, 0, x->weights + place);
+            tfm_put16(weight, 0, weights);
+            weights += TFM_ATTENTION_GRAD_TILE;
+            changes += TFM_ATTENTION_GRAD_TILE;
         }
         vstore16(total, 0, x->total + j);
     }
 }
 
-/* Adds dS of a cell and 16 queries from j on to sums [2 M + 1][H/G]. */
-static void tfm_attention_grad_count(const struct tfm_attention_grad *x, float16 ds, uint j,
-                                     uint cell, __global float *sums,
-                                     __global const struct tfm_step *s)
-{
-    const int share = (int)(s->heads / s->kv_heads), span = (int)s->span;
-    const uint lanes = min(x->n - j, 16u);
-    float each[16];
-
-    vstore16(ds, 0, each);
-    for (uint i = 0; i < lanes; i++)
-        sums[(clamp((int)cell - x->own[j + i], -span, span) + span) * share +
-             (int)x->head[j + i] % share] += each[i];
-}
-
-/* changes of cells [cell, cell + last]: from dP to dS scale. */
-static void tfm_attention_grad_change(const struct tfm_attention_grad *x, uint cell, uint last,
-                                      uint at, uint2 queries, __global float *sums,
-                                      __global const struct tfm_step *s)
+/* changes of cells [cell, cell + last]: from dP to dS before the soft cap. */
+static void tfm_attention_grad_change(const struct tfm_attention_grad *x, uint last, uint at,
+                                      uint2 queries)
 {
     for (uint j = queries.x & ~15u; j < queries.y; j += 16) {
         const float16 delta = vload16(0, x->delta + j);
+        __global const float *weights = x->weights + at * TFM_ATTENTION_GRAD_TILE + j;
+        __global float *changes = x->changes + at * TFM_ATTENTION_GRAD_TILE + j;
         for (uint c = 0; c <= last; c++) {
+            tfm_put16(vload16(0, weights) * (vload16(0, changes) - delta), 0, changes);
+            weights += TFM_ATTENTION_GRAD_TILE;
+            changes += TFM_ATTENTION_GRAD_TILE;
+        }
+    }
+}
+
+/* Adds dS of cells [cell, cell + last] to sums [2 M + 1][H/G]. */
+static void tfm_attention_grad_count(const struct tfm_attention_grad *x, uint cell, uint last,
+                                     uint at, uint2 queries, __global float *sums,
+                                     __global const struct tfm_step *s)
+{
+    const int share = (int)(s->heads / s->kv_heads), span = (int)s->span;
+
+    for (uint c = 0; c <= last; c++) {
+        for (uint j = queries.x; j < queries.y; j++)
+            sums[(clamp((int)(cell + c) - x->own[j], -span, span) + span) * share +
+                 (int)x->head[j] % share] += x->changes[(at + c) * TFM_ATTENTION_GRAD_TILE + j];
+    }
+}
+
+/* changes of as many cells: from there to dS. */
+static void tfm_attention_grad_bend(const struct tfm_attention_grad *x, uint last, uint at,
+                                    uint2 queries)
+{
+    for (uint c = 0; c <= last; c++) {
+        for (uint j = queries.x & ~15u; j < queries.y; j += 16) {
             const uint place = (at + c) * TFM_ATTENTION_GRAD_TILE + j;
-            float16 ds =
-                vload16(0, x->weights + place) * (vload16(0, x->changes + place) - delta);
-            if (sums)
-                tfm_attention_grad_count(x, ds, j, cell + c, sums, s);
-            if (s->softcap > 0.0f)
-                ds *= vload16(0, x->bends + place);
-            tfm_put16(ds * s->scale, 0, x->changes + place);
+            tfm_put16(vload16(0, x->changes + place) * vload16(0, x->bends + place), 0,
+                      x->changes + place);
         }
     }
 }
 
 /* ---- vectors ---- */
 
-/* to [wide] = from [d], the rest 0. */
-static void tfm_attention_grad_copy(__global const float *from, uint d, uint wide,
+/* to [wide] = factor times from [d], the rest 0. */
+static void tfm_attention_grad_copy(__global const float *from, float factor, uint d, uint wide,
                                     __global float *to)
 {
     for (uint i = 0; i < wide; i += 16) {
         float16 v = 0.0f;
         if (i < d)
             v = tfm_loadv_n((__global const uchar *)from, i, min(d - i, 16u), TFM_STEP_F32);
-        tfm_put16(v, 0, to + i);
+        tfm_put16(v * factor, 0, to + i);
     }
 }
 
@@ -296,8 +308,10 @@ static void tfm_attention_grad_take(struct tfm_attention_grad *x, uint first, ui
             row += ++head == share;
             head = head == share ? 0 : head;
         }
-        tfm_attention_grad_copy(x->of.q + place * d, there, x->wide, x->queries + j * x->wide);
-        tfm_attention_grad_copy(x->of.dy + place * d, there, x->wide, x->slopes + j * x->wide);
+        tfm_attention_grad_copy(x->of.q + place * d, s->scale, there, x->wide,
+                                x->queries + j * x->wide);
+        tfm_attention_grad_copy(x->of.dy + place * d, 1.0f, there, x->wide,
+                                x->slopes + j * x->wide);
     }
     tfm_attention_grad_turn(x->queries, n, x->wide, x->turned_queries);
     tfm_attention_grad_turn(x->slopes, n, x->wide, x->turned_slopes);
