@@ -266,8 +266,6 @@ TFM_INLINE void tfm_attention_values(struct tfm_attention *a, uint j, const uint
 
     for (; i + 64 <= a->wide; i += 64)
         tfm_attention_block(a, j, count, i, 4, skip, seen, shrink);
-    for (; i + 32 <= a->wide; i += 32)
-        tfm_attention_block(a, j, count, i, 2, skip, seen, shrink);
     for (; i < a->wide; i += 16)
         tfm_attention_block(a, j, count, i, 1, skip, seen, shrink);
 }
@@ -314,7 +312,6 @@ static void tfm_attention_tile(struct tfm_attention *a, uint cell, uint n,
 {
     const uint d = s->head_dim, stride = s->kv_heads * d;
     const ulong at = a->origin + (ulong)cell * stride + a->group * d;
-    const float whole = 1.0f;
     float shrink[TFM_ATTENTION_QUERIES];
     uint skip[TFM_ATTENTION_QUERIES], seen[TFM_ATTENTION_QUERIES];
 
@@ -336,18 +333,12 @@ static void tfm_attention_tile(struct tfm_attention *a, uint cell, uint n,
             shrink[j] = tfm_attention_softmax(a, j, skip[j], seen[j], cell, s);
     }
     for (uint j = 0, same; j < a->n; j += same) {
-        for (same = 1;
-             same < (TFM_NARROW ? 1 : 4) && j + same < a->n && skip[j + same] == skip[j]; same++)
+        for (same = 1; same < (TFM_NARROW ? 1 : 4) && j + same < a->n &&
+                       seen[j + same] == seen[j] && skip[j + same] == skip[j];
+             same++)
             ;
-        /* what all of them see, then what only the later ones do */
-        const int shared = seen[j] > skip[j];
-        if (shared)
+        if (seen[j] > skip[j])
             tfm_attention_alike(a, j, same, skip[j], seen[j], shrink + j);
-        for (uint c = j + 1; c < j + same; c++) {
-            if (seen[c] > max(seen[j], skip[c]))
-                tfm_attention_alike(a, c, 1, shared ? seen[j] : skip[c], seen[c],
-                                    shared ? &whole : shrink + c);
-        }
     }
 }
 
