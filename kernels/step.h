@@ -112,7 +112,7 @@ struct tfm_step {
     tfm_u32 bias_at, partial_at; /* attention_grad: floats of workspace before each */
     tfm_u32 sums;                /* attention_grad: TFM_SUMS_* */
     tfm_u32 kept;                /* attention_grad: cells whose weights a part has room for */
-    tfm_u32 column, columns; /* cross_entropy: first class of a chunk, and how many it has */
+    tfm_u32 column, columns;     /* cross_entropy: first class of a chunk, and how many it has */
 };
 
 /* The sums that a launch of attention_grad makes. */
