@@ -9,8 +9,8 @@
  *
  *               64 cells  64 cells              a tile of 64 queries (rows times the H/G heads of a kv head) goes over
  *   64 queries  [ P dP ]  [ P dP ]  -> delta    its cells twice: for P, dP and delta, which the second time become dS
- *               [ dS   ]  [ dS   ]  -> dq       and the sums. Of the first `kept` cells P and dP wait in between; of
- *                v         v                    more they are computed again.
+ *               [ dS   ]  [ dS   ]  -> dq       and the sums. P and dP of up to `kept` cells wait in between; where
+ *                v         v                    there are more, all are computed again.
  *                dk, dv    dk, dv
  *
  * A launch makes the sums of rows, of cells, or both; those of cells alone take delta from an earlier one of rows.
@@ -22,7 +22,7 @@
 #include "attention_grad_tile.cl"
 #endif
 
-/* What a part is given. */
+/* Where the sums of a unit go. */
 struct tfm_attention_grad_results {
     __global float *dq, *delta, *dk, *dv;
     __global float *partial; /* of cell 0 of the sequence; 0 = the bias has no gradient */
