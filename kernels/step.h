@@ -43,6 +43,9 @@ typedef float tfm_f32;
  * of two of them, whose rows would meet in few places of a cache. */
 #define TFM_BF16_STRIDE(k) (16u * (((k) + 31u) / 32u | 1u))
 
+/* Floats from one row to the next of a chunk of logits, for the same reasons. */
+#define TFM_LOGITS_STRIDE(classes) (2u * TFM_BF16_STRIDE(classes))
+
 /* The rows that a step works on. */
 #define TFM_STEP_ALL_ROWS 0u /* N of the run */
 #define TFM_STEP_OUT_ROWS 1u /* R of the run */
@@ -110,7 +113,8 @@ struct tfm_step {
 
     tfm_u32 inverse;                       /* rope: 1 = by the negative angle */
     tfm_u32 stats_at, bias_at, partial_at; /* attention_grad: floats of workspace before each */
-    tfm_u32 column, columns; /* cross_entropy: first class of a chunk, and how many it has */
+    tfm_u32 columns;                       /* cross_entropy: classes of a chunk */
+    tfm_u32 first, most; /* ... first of a chunk of rows, most that it has; 0 = all */
 };
 
 /* The rows of one run (struct tfm_rows), an array of int: these words, then slot [S], start [S],
