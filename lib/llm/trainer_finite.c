@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Which tensor of a run was the first that is not finite: a parameter, or what a node made of finite ones. For that the run is
  * done once more, forward, with the result of every node as an output. */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "lib/llm/trainer_internal.h"
 
@@ -48,21 +46,6 @@ static enum tfm_status bind_all(const struct tfm_trainer *t, struct results *r,
     return status;
 }
 
-static int is_finite(const struct tfm_trainer *t, const struct tfm_tensor *tensor, const void *data)
-{
-    const size_t row = (size_t)tfm_tensor_row_elements(tensor), n = elements(t, tensor);
-    float values[256];
-
-    for (size_t at = 0, piece; row && at < n; at += piece) {
-        piece = n - at < 256 ? n - at : 256;
-        tfm_dtype_to_f32(tensor->dtype, data, at, piece, values);
-        for (size_t i = 0; i < piece; i++)
-            if (!isfinite(values[i]))
-                return 0;
-    }
-    return 1;
-}
-
 /* The name of the first result that is not finite, NULL = none is, or it cannot be found out. */
 static const char *search(struct tfm_trainer *t, struct results *r)
 {
@@ -80,7 +63,7 @@ static const char *search(struct tfm_trainer *t, struct results *r)
         return NULL;
     for (uint32_t i = 0; i < r->n; i++) {
         const struct tfm_tensor *tensor = result(r, i);
-        if (tensor && !is_finite(t, tensor, r->memory[i]))
+        if (tensor && !tfm__trainer_finite(tensor->dtype, r->memory[i], elements(t, tensor)))
             return tensor->name + 1;
     }
     return NULL;

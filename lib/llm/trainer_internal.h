@@ -77,8 +77,15 @@ enum tfm_status tfm__trainer_fits(const struct tfm_trainer *trainer, const struc
 /* ---- trainer_finite.c: the first tensor of the last run that is not finite, "loss" when it is not known ---- */
 void tfm__trainer_first_not_finite(struct tfm_trainer *trainer, char *name, size_t size);
 
-/* ---- trainer_weights.c: the name of the first parameter that is not finite, NULL = all are ---- */
+/* ---- trainer_weights.c ---- */
+
+/* The name of the first parameter that is not finite, NULL = all are. */
 const char *tfm__trainer_not_finite(const struct tfm_trainer *trainer);
+/* 1 if n values are. */
+int tfm__trainer_finite(enum tfm_dtype dtype, const void *values, size_t n);
+/* No step may follow, and nothing be saved, since a variable is not finite. Returns BACKEND. */
+enum tfm_status tfm__trainer_spoilt(struct tfm_trainer *trainer, const char *name,
+                                    struct tfm_error *err);
 
 /* ---- trainer_identity.c: model, settings and data as text; NULL when out of memory ---- */
 char *tfm__trainer_identity(const struct tfm_trainer *trainer);
