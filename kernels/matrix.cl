@@ -474,7 +474,7 @@ __kernel void tfm_run_bf16_turned(__global const uchar *x, __global uchar *to,
                             << 16;
             vstore8(pairs.lo, (ulong)(m / 8) * cells + k, turned);
             if (lanes > 8)
-                vstore8(pairs.hi, (ulong)(m / 8 + 1) * cells + k, turned);
+                vstore8(as_uint8(tfm_high(as_float16(pairs))), (ulong)(m / 8 + 1) * cells + k, turned);
         }
     }
 }
