@@ -19,6 +19,7 @@ struct tfm_device {
     unsigned references;      /* guarded by entry->lock, as the list is */
     uint32_t index;
     uint32_t threads; /* that were allowed when it was opened */
+    enum tfm_device_kind kind;
     void *handle;
     struct tfm_device_caps caps;
     char name[TFM__DEVICE_NAME];
@@ -95,6 +96,7 @@ enum tfm_status tfm__device_open(struct tfm__entry *entry, uint32_t index,
     found->index = index;
     found->threads = tfm_threads();
     found->references = 1;
+    found->kind = entry->probe.devices[index].kind;
     snprintf(found->name, sizeof found->name, "%s", entry->probe.devices[index].name);
     status = open_new(found, err);
     if (status != TFM_STATUS_OK) {
@@ -128,6 +130,7 @@ enum tfm_status tfm__device_adopt(struct tfm__entry *entry, void *handle, const 
     made->index = WRAPPED;
     made->threads = tfm_threads();
     made->references = 1;
+    made->kind = TFM_DEVICE_ACCELERATOR;
     made->handle = handle;
     snprintf(made->name, sizeof made->name, "%s", name);
     entry->table.caps(handle, &made->caps);
@@ -194,6 +197,11 @@ const char *tfm_device_name(const struct tfm_device *device)
 uint32_t tfm_device_index(const struct tfm_device *device)
 {
     return device->index;
+}
+
+enum tfm_device_kind tfm_device_kind(const struct tfm_device *device)
+{
+    return device->kind;
 }
 
 const void *tfm_device_extension(const struct tfm_device *device, const char *name)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <tfm/convert.h>
+#include <tfm/export.h>
 
 #include "lib/llm/convert.h"
 #include "lib/llm/export_json.h"
@@ -102,6 +103,20 @@ enum tfm_status tfm__model_to_gguf(const struct tfm_model *model, const char *to
     return status;
 }
 
+/* A model of our own kind is exported as one that was just trained. */
+static enum tfm_status
+export_own(const struct tfm_model *model, const char *to, enum tfm_dtype dtype,
+           enum tfm_status (*write)(const struct tfm_export *what, const char *to,
+                                    enum tfm_dtype dtype, struct tfm_error *err),
+           struct tfm_error *err)
+{
+    const struct tfm_export what = {.decoder = model->gguf->decoder,
+                                    .weights = model->weights,
+                                    .tokenizer = tfm_model_path(model)};
+
+    return write(&what, to, dtype, err);
+}
+
 enum tfm_status tfm_convert_to_gguf(const char *from, const char *to, enum tfm_dtype dtype,
                                     struct tfm_error *err)
 {
@@ -111,7 +126,8 @@ enum tfm_status tfm_convert_to_gguf(const char *from, const char *to, enum tfm_d
     tfm_error_clear(err);
     status = tfm_model_open(from, &model, err);
     if (status == TFM_STATUS_OK)
-        status = tfm__model_to_gguf(model, to, dtype, err);
+        status = model->gguf->decoder ? export_own(model, to, dtype, tfm_export_to_gguf, err)
+                                      : tfm__model_to_gguf(model, to, dtype, err);
     tfm_model_close(model);
     return status;
 }
@@ -175,7 +191,8 @@ enum tfm_status tfm_convert_to_folder(const char *from, const char *to, enum tfm
     tfm_error_clear(err);
     status = tfm_model_open(from, &model, err);
     if (status == TFM_STATUS_OK)
-        status = tfm__model_to_folder(model, to, dtype, err);
+        status = model->gguf->decoder ? export_own(model, to, dtype, tfm_export_to_folder, err)
+                                      : tfm__model_to_folder(model, to, dtype, err);
     tfm_model_close(model);
     return status;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Opens a model folder as a GGUF file that has its metadata in memory and its tensors in a mapped safetensors file. */
+ * Opens a model folder as a GGUF file that has its metadata in memory and its tensors in a mapped safetensors file: that
+ * of a Llama as Hugging Face writes it, or one of our own kind with any decoder. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/llm/decoder_json.h"
 #include "lib/llm/folder.h"
 #include "lib/llm/gguf_internal.h"
 
@@ -57,10 +59,41 @@ enum tfm_status tfm__folder_json(const char *path, const char *name, json_t **js
     return status;
 }
 
+/* config.json of a folder of our own kind: every setting of the decoder, which gets no cache. */
+static enum tfm_status read_decoder(const char *path, const json_t *config,
+                                    struct tfm_nn_decoder **decoder, struct tfm_error *err)
+{
+    char *file = join(path, "config.json");
+    json_t *object = json_object_get(config, "decoder");
+    struct tfm_nn_decoder *read = malloc(sizeof *read);
+    enum tfm_status status = file && read ? TFM_STATUS_OK : no_memory(path, err);
+
+    if (status == TFM_STATUS_OK && !json_is_object(object))
+        status = tfm_error_set(err, TFM_STATUS_FORMAT,
+                               "%s: \"decoder\" is missing, or no JSON object", file);
+    if (status == TFM_STATUS_OK)
+        status = tfm__decoder_from_json(file, object, read, err);
+    if (status == TFM_STATUS_OK) {
+        read->slots = read->cells = 0;
+        *decoder = read;
+        read = NULL;
+    }
+    free(read);
+    free(file);
+    return status;
+}
+
+static int is_own(const json_t *config)
+{
+    const char *type = json_string_value(json_object_get(config, "model_type"));
+    return type && strcmp(type, "tfm") == 0;
+}
+
 /* Both JSON files as a GGUF file without tensors. */
 static enum tfm_status open_metadata(const char *path, int *tied, struct tfm_gguf **gguf,
                                      struct tfm_error *err)
 {
+    struct tfm_nn_decoder *decoder = NULL;
     json_t *config = NULL, *tokenizer = NULL;
     struct tfm_gguf_writer *writer = NULL;
     void *memory = NULL;
@@ -69,21 +102,28 @@ static enum tfm_status open_metadata(const char *path, int *tied, struct tfm_ggu
 
     if (status == TFM_STATUS_OK)
         status = tfm__folder_json(path, "config.json", &config, err);
+    const int own = is_own(config);
     if (status == TFM_STATUS_OK)
-        status = tfm__folder_config(path, config, writer, tied, err);
+        status = own ? read_decoder(path, config, &decoder, err)
+                     : tfm__folder_config(path, config, writer, tied, err);
     if (status == TFM_STATUS_OK)
         status = tfm__folder_json(path, "tokenizer.json", &tokenizer, err);
     if (status == TFM_STATUS_OK)
-        status = tfm__folder_tokenizer(path, tokenizer, config, writer, err);
+        status = tfm__folder_tokenizer(
+            path, tokenizer, config,
+            own ? decoder->vocab : json_integer_value(json_object_get(config, "vocab_size")),
+            writer, err);
     if (status == TFM_STATUS_OK)
         status = tfm_gguf_writer_bytes(writer, &memory, &size, err);
     if (status == TFM_STATUS_OK)
         status = tfm_gguf_open_memory(memory, size, path, gguf, err);
     if (status == TFM_STATUS_OK) {
         (*gguf)->owned = memory;
-        (*gguf)->halves = 1;
+        (*gguf)->halves = !own;
+        (*gguf)->decoder = decoder;
     } else {
         free(memory);
+        free(decoder);
     }
     tfm_gguf_writer_destroy(writer);
     json_decref(config);
@@ -100,6 +140,14 @@ static int left_out(const char *theirs, int tied)
            (last && strcmp(last, ".inv_freq") == 0);
 }
 
+/* The name that the model looks for; 1 if it looks for none like it. */
+static int name_in(const struct tfm_gguf *g, const char *theirs, char name[64])
+{
+    if (!g->decoder)
+        return tfm__folder_name_in(theirs, name);
+    return snprintf(name, 64, "%s", theirs) >= 64;
+}
+
 static enum tfm_status add_tensors(struct tfm_gguf *g, int tied, struct tfm_error *err)
 {
     const size_t n = tfm_safetensors_count(g->folder);
@@ -110,10 +158,10 @@ static enum tfm_status add_tensors(struct tfm_gguf *g, int tied, struct tfm_erro
     for (size_t i = 0; i < n; i++) {
         const struct tfm_safetensor *from = tfm_safetensors_at(g->folder, i);
         struct tfm_gguf_tensor *to = &g->tensors[g->n_tensors];
-        if (left_out(from->name, tied))
+        if (!g->decoder && left_out(from->name, tied))
             continue;
         /* one without a place has no name here, so that nobody finds it, and is refused as unread */
-        if (tfm__folder_name_in(from->name, g->names[g->n_tensors]))
+        if (name_in(g, from->name, g->names[g->n_tensors]))
             g->names[g->n_tensors][0] = '\0';
         to->name = (struct tfm_text){g->names[g->n_tensors], strlen(g->names[g->n_tensors])};
         if (from->rank < 1 || from->rank > 4)
@@ -166,7 +214,8 @@ enum tfm_status tfm__folder_open(const char *path, int tensors, struct tfm_gguf 
     status = open_metadata(path, &tied, &g, err);
     if (status == TFM_STATUS_OK && tensors)
         status = open_tensors(path, g, tied, err);
-    if (status == TFM_STATUS_OK && tensors && !tied && !tfm_gguf_find(g, "output.weight"))
+    if (status == TFM_STATUS_OK && tensors && !g->decoder && !tied &&
+        !tfm_gguf_find(g, "output.weight"))
         status = tfm_error_set(err, TFM_STATUS_FORMAT,
                                "%s: no tensor \"lm_head.weight\", and config.json does not say "
                                "tie_word_embeddings",

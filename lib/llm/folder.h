@@ -25,10 +25,10 @@ enum tfm_status tfm__folder_json(const char *path, const char *name, json_t **js
 enum tfm_status tfm__folder_config(const char *path, const json_t *config,
                                    struct tfm_gguf_writer *writer, int *tied,
                                    struct tfm_error *err);
-/* tokenizer.json (and the ids in config.json) as tokenizer.ggml.* keys. FORMAT, UNSUPPORTED, NOMEM. */
+/* tokenizer.json (and the ids in config.json) as tokenizer.ggml.* keys; n = tokens that config.json tells of. FORMAT, UNSUPPORTED, NOMEM. */
 enum tfm_status tfm__folder_tokenizer(const char *path, const json_t *tokenizer,
-                                      const json_t *config, struct tfm_gguf_writer *writer,
-                                      struct tfm_error *err);
+                                      const json_t *config, int64_t n,
+                                      struct tfm_gguf_writer *writer, struct tfm_error *err);
 
 /* GGUF's name of a tensor of a Llama as Hugging Face calls it, and the other way; 1 if there is none. */
 int tfm__folder_name_in(const char *theirs, char name[64]);

@@ -82,7 +82,9 @@ static enum tfm_status put_token(struct tokens *t, const char *path, const char 
     if (!text || !json_is_integer(id) || json_integer_value(id) < 0 ||
         json_integer_value(id) >= (json_int_t)t->n)
         return refuse(path, TFM_STATUS_FORMAT,
-                      "a token has no text, or an id that is not below vocab_size", err);
+                      "a token has no text, or an id that is not below the vocab_size or vocab of "
+                      "config.json",
+                      err);
     const size_t at = (size_t)json_integer_value(id);
     /* an added token may stand in the vocabulary too */
     if (t->texts[at].data && (t->texts[at].size != size || memcmp(t->texts[at].data, text, size)))
@@ -228,11 +230,11 @@ static enum tfm_status put_all(const char *path, const json_t *json, const json_
 }
 
 enum tfm_status tfm__folder_tokenizer(const char *path, const json_t *json, const json_t *config,
-                                      struct tfm_gguf_writer *writer, struct tfm_error *err)
+                                      int64_t n, struct tfm_gguf_writer *writer,
+                                      struct tfm_error *err)
 {
     const json_t *model = json_object_get(json, "model"), *vocab = json_object_get(model, "vocab"),
-                 *normalizer = json_object_get(json, "normalizer"),
-                 *size = json_object_get(config, "vocab_size");
+                 *normalizer = json_object_get(json, "normalizer");
     const char *pre = splitter(json_object_get(json, "pre_tokenizer"));
     struct tokens tokens = {0};
     enum tfm_status status;
@@ -249,12 +251,11 @@ enum tfm_status tfm__folder_tokenizer(const char *path, const json_t *json, cons
     if (json_is_true(json_object_get(model, "ignore_merges")) != (strcmp(pre, "llama-bpe") == 0))
         return refuse(path, TFM_STATUS_UNSUPPORTED,
                       "its ignore_merges is not what goes with its pre_tokenizer", err);
-    if (!json_is_integer(size) || json_integer_value(size) < 1 ||
-        json_integer_value(size) > TOKENS_MAX)
+    if (n < 1 || n > TOKENS_MAX)
         return tfm_error_set(err, TFM_STATUS_FORMAT,
-                             "%s/config.json: vocab_size is missing, or not from 1 to %d", path,
-                             TOKENS_MAX);
-    if (reserve(&tokens, (size_t)json_integer_value(size)))
+                             "%s/config.json: vocab_size or vocab is missing, or not from 1 to %d",
+                             path, TOKENS_MAX);
+    if (reserve(&tokens, (size_t)n))
         status = refuse(path, TFM_STATUS_NOMEM, "out of memory", err);
     else
         status = put_all(path, json, config, pre, &tokens, writer, err);

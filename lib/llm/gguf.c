@@ -58,6 +58,7 @@ void tfm_gguf_close(struct tfm_gguf *gguf)
     free(gguf->owned);
     free(gguf->names);
     free(gguf->labels);
+    free(gguf->decoder);
     free(gguf->tensors_by_name);
     free(gguf->tensors);
     free(gguf->pairs_by_key);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <tfm/gguf.h>
+#include <tfm/nn.h>
 #include <tfm/safetensors.h>
 
 #include "lib/core/map.h"
@@ -39,6 +40,8 @@ struct tfm_gguf {
     char (*names)[64];              /* [n_tensors] */
     struct tfm_safetensors *folder; /* where the tensors are; NULL = no folder */
     const char **labels;            /* [n_tensors] the names in the folder, for errors */
+    struct tfm_nn_decoder
+        *decoder; /* of a folder of our own kind, whose tensors have our names; NULL = a Llama's */
 };
 
 /* Room for n tensors and their names, in place of those that the file had: fill them, count them in n_tensors, then

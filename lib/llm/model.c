@@ -30,11 +30,12 @@ enum tfm_status tfm__model_create(struct tfm_gguf *gguf, struct tfm_model **mode
     m->gguf = gguf;
     m->weights = weights;
     tfm_weights_on_destroy(weights, close_file, gguf);
-    status = tfm__model_config_read(m, err);
+    if (!gguf->decoder)
+        status = tfm__model_config_read(m, err);
     if (status == TFM_STATUS_OK)
         status = tfm_tokenizer_create(gguf, &m->tokenizer, err);
     if (status == TFM_STATUS_OK)
-        status = tfm__model_tensors_read(m, err);
+        status = gguf->decoder ? tfm__own_model_read(m, err) : tfm__model_tensors_read(m, err);
     if (status != TFM_STATUS_OK) {
         tfm_model_close(m);
         return status;
@@ -84,6 +85,10 @@ void tfm_model_decoder(const struct tfm_model *model, struct tfm_nn_decoder *dec
 {
     const struct tfm_model_config *c = &model->config;
 
+    if (model->gguf->decoder) {
+        *decoder = *model->gguf->decoder;
+        return;
+    }
     *decoder = (struct tfm_nn_decoder){
         .vocab = c->vocab,
         .width = c->width,

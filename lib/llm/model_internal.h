@@ -35,8 +35,25 @@ struct tfm_model *tfm__model_retain(struct tfm_model *model);
 /* Hyperparameters from the file's metadata, each checked. */
 enum tfm_status tfm__model_config_read(struct tfm_model *model, struct tfm_error *err);
 
+/* ---- model_tensors.c ---- */
+
+/* The file's tensor, marked as read; NULL when there is none. */
+const struct tfm_gguf_tensor *tfm__model_find(struct tfm_model *model, const char *name);
+/* FORMAT: there is none (NULL), or of another shape; UNSUPPORTED: of a type that TFM does not have. */
+enum tfm_status tfm__model_check(const struct tfm_model *model, const char *name,
+                                 const struct tfm_gguf_tensor *tensor, int rank,
+                                 const int64_t *shape, struct tfm_error *err);
+/* Puts a tensor into model->weights as the file stores it, under our name. */
+enum tfm_status tfm__model_borrow(struct tfm_model *model, const struct tfm_gguf_tensor *tensor,
+                                  const char *ours, struct tfm_error *err);
+/* A tensor that nobody reads would change the result in a way that we do not know. */
+enum tfm_status tfm__model_refuse_unread(const struct tfm_model *model, struct tfm_error *err);
+
 /* Every tensor the decoder reads goes into model->weights under our names; every tensor of the file
  * must be read by somebody. */
 enum tfm_status tfm__model_tensors_read(struct tfm_model *model, struct tfm_error *err);
+
+/* Configuration and weights of a decoder of any kind (gguf->decoder). FORMAT, UNSUPPORTED, NOMEM. */
+enum tfm_status tfm__own_model_read(struct tfm_model *model, struct tfm_error *err);
 
 #endif

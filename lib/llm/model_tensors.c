@@ -20,7 +20,7 @@ static void on_taken(void *context, const void *data, size_t bytes)
         model->progress(model->progress_context, model->done, model->total);
 }
 
-static const struct tfm_gguf_tensor *find(struct tfm_model *model, const char *name)
+const struct tfm_gguf_tensor *tfm__model_find(struct tfm_model *model, const char *name)
 {
     const struct tfm_gguf_tensor *tensor = tfm_gguf_find(model->gguf, name);
     if (tensor)
@@ -37,16 +37,16 @@ static void shape_text(char *buffer, size_t size, int rank, const int64_t *shape
                  rank > 2 ? ", ..." : "");
 }
 
-static enum tfm_status check(struct tfm_model *model, const char *name,
-                             const struct tfm_gguf_tensor *tensor, int rank, const int64_t *shape,
-                             struct tfm_error *err)
+enum tfm_status tfm__model_check(const struct tfm_model *model, const char *name,
+                                 const struct tfm_gguf_tensor *tensor, int rank,
+                                 const int64_t *shape, struct tfm_error *err)
 {
     const char *path = tfm_gguf_path(model->gguf);
     char want[64], got[64], theirs[128];
 
     shape_text(want, sizeof want, rank, shape);
     /* the name that the user finds in the file */
-    if (model->gguf->folder && tfm__folder_name_out(name, theirs) == 0)
+    if (model->gguf->folder && !model->gguf->decoder && tfm__folder_name_out(name, theirs) == 0)
         name = theirs;
     if (!tensor)
         return tfm_error_set(err, TFM_STATUS_FORMAT, "%s: tensor \"%s\" %s is missing", path, name,
@@ -66,9 +66,8 @@ static enum tfm_status check(struct tfm_model *model, const char *name,
     return TFM_STATUS_OK;
 }
 
-/* A tensor as the file stores it. */
-static enum tfm_status borrow(struct tfm_model *model, const struct tfm_gguf_tensor *tensor,
-                              const char *ours, struct tfm_error *err)
+enum tfm_status tfm__model_borrow(struct tfm_model *model, const struct tfm_gguf_tensor *tensor,
+                                  const char *ours, struct tfm_error *err)
 {
     const struct tfm_dtype_info *info = tfm_dtype_info(tensor->dtype);
 
@@ -86,28 +85,28 @@ static enum tfm_status add_matrix(struct tfm_model *model, const char *file, con
                                   int64_t out, int64_t in, enum tfm_dtype *dtype,
                                   struct tfm_error *err)
 {
-    const struct tfm_gguf_tensor *tensor = find(model, file);
+    const struct tfm_gguf_tensor *tensor = tfm__model_find(model, file);
     const int64_t shape[2] = {out, in};
-    const enum tfm_status status = check(model, file, tensor, 2, shape, err);
+    const enum tfm_status status = tfm__model_check(model, file, tensor, 2, shape, err);
 
     if (status != TFM_STATUS_OK)
         return status;
     *dtype = tensor->dtype;
-    return borrow(model, tensor, ours, err);
+    return tfm__model_borrow(model, tensor, ours, err);
 }
 
 /* Norm weights and biases: F32 in the graph, whatever the file has. */
 static enum tfm_status add_vector(struct tfm_model *model, const char *file, const char *ours,
                                   int64_t n, struct tfm_error *err)
 {
-    const struct tfm_gguf_tensor *tensor = find(model, file);
-    enum tfm_status status = check(model, file, tensor, 1, &n, err);
+    const struct tfm_gguf_tensor *tensor = tfm__model_find(model, file);
+    enum tfm_status status = tfm__model_check(model, file, tensor, 1, &n, err);
     size_t bytes;
 
     if (status != TFM_STATUS_OK)
         return status;
     if (tensor->dtype == TFM_DTYPE_F32)
-        return borrow(model, tensor, ours, err);
+        return tfm__model_borrow(model, tensor, ours, err);
     if (tfm_dtype_info(tensor->dtype)->dtype_class != TFM_DTYPE_FLOAT)
         return tfm_error_set(err, TFM_STATUS_UNSUPPORTED,
                              "%s: tensor \"%s\" is %s; norm weights and biases are floats",
@@ -171,7 +170,7 @@ static enum tfm_status add_layer(struct tfm_model *model, int64_t index, struct 
 static enum tfm_status add_rope_table(struct tfm_model *model, struct tfm_error *err)
 {
     const struct tfm_model_config *c = &model->config;
-    const struct tfm_gguf_tensor *factors = find(model, "rope_freqs.weight");
+    const struct tfm_gguf_tensor *factors = tfm__model_find(model, "rope_freqs.weight");
     const int64_t shape[3] = {c->context, c->rope_dims / 2, 2};
     const int64_t pairs = c->rope_dims / 2;
     enum tfm_status status = TFM_STATUS_OK;
@@ -179,7 +178,7 @@ static enum tfm_status add_rope_table(struct tfm_model *model, struct tfm_error 
     float *table = NULL;
 
     if (factors) {
-        status = check(model, "rope_freqs.weight", factors, 1, &pairs, err);
+        status = tfm__model_check(model, "rope_freqs.weight", factors, 1, &pairs, err);
         if (status != TFM_STATUS_OK)
             return status;
         model->factors = malloc((size_t)pairs * sizeof *model->factors);
@@ -203,17 +202,17 @@ static enum tfm_status add_rope_table(struct tfm_model *model, struct tfm_error 
     return status;
 }
 
-/* A tensor that nobody reads would change the result in a way that we do not know. */
-static enum tfm_status refuse_unread(const struct tfm_model *model, struct tfm_error *err)
+enum tfm_status tfm__model_refuse_unread(const struct tfm_model *model, struct tfm_error *err)
 {
     for (size_t i = 0; i < tfm_gguf_tensor_count(model->gguf); i++) {
         const struct tfm_gguf_tensor *tensor = tfm_gguf_tensor(model->gguf, i);
         const char *name = model->gguf->folder ? model->gguf->labels[i] : tensor->name.data;
         const size_t size = model->gguf->folder ? strlen(name) : tensor->name.size;
         if (!model->used[i] && tensor->bytes > 0)
-            return tfm_error_set(err, TFM_STATUS_UNSUPPORTED,
-                                 "%s: tensor \"%.*s\" has no place in the llama architecture",
-                                 tfm_gguf_path(model->gguf), (int)(size < 64 ? size : 64), name);
+            return tfm_error_set(
+                err, TFM_STATUS_UNSUPPORTED, "%s: tensor \"%.*s\" has no place in the %s",
+                tfm_gguf_path(model->gguf), (int)(size < 64 ? size : 64), name,
+                model->gguf->decoder ? "decoder of config.json" : "llama architecture");
     }
     return TFM_STATUS_OK;
 }
@@ -249,6 +248,6 @@ enum tfm_status tfm__model_tensors_read(struct tfm_model *model, struct tfm_erro
     if (status == TFM_STATUS_OK)
         status = add_rope_table(model, err);
     if (status == TFM_STATUS_OK)
-        status = refuse_unread(model, err);
+        status = tfm__model_refuse_unread(model, err);
     return status;
 }

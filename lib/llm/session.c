@@ -80,6 +80,13 @@ static enum tfm_status compile(struct tfm_session *s, struct tfm_device *const *
     if (status != TFM_STATUS_OK)
         return status;
     tfm_model_decoder(model, &decoder);
+    if (decoder.bidirectional) {
+        tfm_graph_destroy(graph);
+        return tfm_error_set(err, TFM_STATUS_UNSUPPORTED,
+                             "%s: the decoder is bidirectional: a token depends on those behind "
+                             "it, so it cannot be run token by token",
+                             tfm_model_path(model));
+    }
     decoder.slots = o->sequences;
     decoder.cells = o->context;
     decoder.cache = o->cache;
@@ -129,7 +136,8 @@ static enum tfm_status open_exec(struct tfm_session *s, struct tfm_error *err)
         status = tfm_exec_create(s->plan, &s->exec, err);
     if (status == TFM_STATUS_OK)
         status = tfm_exec_bind(s->exec, "ids", s->ids, chunk * sizeof *s->ids, err);
-    if (status == TFM_STATUS_OK)
+    /* relative positions and none need no numbers */
+    if (status == TFM_STATUS_OK && tfm_graph_find(tfm_plan_graph(s->plan), "pos"))
         status = tfm_exec_bind(s->exec, "pos", s->pos, chunk * sizeof *s->pos, err);
     if (status == TFM_STATUS_OK)
         status = tfm_exec_bind(s->exec, "logits", s->logits, values * sizeof *s->logits, err);

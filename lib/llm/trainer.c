@@ -173,6 +173,8 @@ enum tfm_status tfm_trainer_create(const struct tfm_nn_decoder *model,
     if (status == TFM_STATUS_OK)
         status = split(t, err);
     if (status == TFM_STATUS_OK)
+        status = tfm__trainer_run_fits(t, err);
+    if (status == TFM_STATUS_OK)
         status = allocate(t, err);
     if (status == TFM_STATUS_OK)
         status = open_plans(t, weights, err);

@@ -59,6 +59,14 @@ enum tfm_status tfm__trainer_each_parameter(
 enum tfm_status tfm__trainer_give(struct tfm_trainer *trainer, const struct tfm_graph *graph,
                                   struct tfm_error *err);
 
+/* ---- trainer_memory.c: NOMEM, with the numbers, when this machine cannot hold ---- */
+
+/* a run's tokens, before anything is allocated for them; */
+enum tfm_status tfm__trainer_run_fits(const struct tfm_trainer *trainer, struct tfm_error *err);
+/* the parameters of a graph with gradients and moments, and beside them `arena` bytes. */
+enum tfm_status tfm__trainer_fits(const struct tfm_trainer *trainer, const struct tfm_graph *graph,
+                                  size_t arena, struct tfm_error *err);
+
 /* ---- trainer_weights.c: the name of the first parameter that is not finite, NULL = all are ---- */
 const char *tfm__trainer_not_finite(const struct tfm_trainer *trainer);
 

@@ -135,7 +135,9 @@ static enum tfm_status complete(struct tfm_trainer *t, struct tfm_graph *graph,
 {
     if (purpose != TFM__TRAINER_TRAIN)
         return TFM_STATUS_OK;
-    const enum tfm_status status = tfm__trainer_give(t, graph, err);
+    enum tfm_status status = tfm__trainer_fits(t, graph, 0, err);
+    if (status == TFM_STATUS_OK)
+        status = tfm__trainer_give(t, graph, err);
     return status == TFM_STATUS_OK
                ? tfm_trainer_initialize(graph, t->model.layers, t->settings.seed, t->weights, err)
                : status;
@@ -163,6 +165,11 @@ enum tfm_status tfm__trainer_compile(struct tfm_trainer *trainer, enum tfm__trai
     if (status == TFM_STATUS_OK)
         status = tfm_plan_compile(graph, trainer->weights, trainer->devices, trainer->n_devices,
                                   &capacity, &plan->plan, err);
+    if (status == TFM_STATUS_OK && purpose == TFM__TRAINER_TRAIN) {
+        struct tfm_plan_summary summary;
+        tfm_plan_summarize(plan->plan, &summary);
+        status = tfm__trainer_fits(trainer, graph, summary.arena_bytes, err);
+    }
     tfm_graph_destroy(graph);
     if (status == TFM_STATUS_OK)
         status = tfm_exec_create_sharing(plan->plan, trainer->train.exec, &plan->exec, err);

@@ -171,7 +171,11 @@ static void put_axes(const struct picture *p, const struct tfm__curve *curve, in
         const double value = p->x.low + i * p->x.step, x = place_x(p, value);
         fprintf(p->out, "<path class=\"grid\" d=\"M%.1f %dV%d\"/>\n", x, TOP, BOTTOM);
         snprintf(text, sizeof text, "%.*f%s", p->x.decimals, value / p->x.unit + 0.0, p->x.suffix);
-        put_label(p, x, BOTTOM + 18, " text-anchor=\"middle\"", text);
+        /* in the middle below its line, but for the last, which would not fit the page */
+        if (x < RIGHT - 1)
+            put_label(p, x, BOTTOM + 18, " text-anchor=\"middle\"", text);
+        else
+            put_label(p, WIDTH - 4, BOTTOM + 18, " text-anchor=\"end\"", text);
     }
     for (int i = 0; p->y.low + i * p->y.step <= p->y.high + p->y.step / 2; i++) {
         const double value = p->y.low + i * p->y.step, y = place_y(p, value);
@@ -214,8 +218,17 @@ static size_t gather(const struct picture *p, const struct tfm__curve_series *s,
     return end;
 }
 
-static void put_series(const struct picture *p, const struct tfm__curve_series *s, unsigned colour)
+/* Number `turn` of what has the same colour. */
+static const char *dashes(const struct tfm__curve_series *s, unsigned turn)
 {
+    if (turn)
+        return s->dashed ? " stroke-dasharray=\"6 3 2 3\"" : " stroke-dasharray=\"2 3\"";
+    return s->dashed ? " stroke-dasharray=\"6 4\"" : "";
+}
+
+static void put_series(const struct picture *p, const struct tfm__curve_series *s, unsigned number)
+{
+    const unsigned colour = number % COLOURS;
     int pen_down = 0, begun = 0;
     double x, y;
 
@@ -228,7 +241,7 @@ static void put_series(const struct picture *p, const struct tfm__curve_series *
         i = gather(p, s, i, &x, &y);
         if (!begun)
             fprintf(p->out, "<path class=\"line c%u\"%s clip-path=\"url(#inside)\" d=\"", colour,
-                    s->dashed ? " stroke-dasharray=\"6 4\"" : "");
+                    dashes(s, number / COLOURS));
         begun = 1;
         fprintf(p->out, "%s%.1f %.1f", pen_down ? "L" : "M", place_x(p, x), place_y(p, y));
         pen_down = 1;
@@ -245,29 +258,29 @@ static void put_series(const struct picture *p, const struct tfm__curve_series *
 }
 
 /* At the top right, where falling curves leave room; names end at one line, so that no width is guessed. */
-static void put_legend(const struct picture *p, const struct tfm__curve_series *s, unsigned colour,
+static void put_legend(const struct picture *p, const struct tfm__curve_series *s, unsigned number,
                        size_t row)
 {
     const double y = TOP + 16 + (double)row * LEGEND_ROW;
 
-    fprintf(p->out, "<path class=\"line c%u\"%s d=\"M%d %.1fH%d\"/>\n", colour,
-            s->dashed ? " stroke-dasharray=\"6 4\"" : "", RIGHT - 40, y, RIGHT - 8);
+    fprintf(p->out, "<path class=\"line c%u\"%s d=\"M%d %.1fH%d\"/>\n", number % COLOURS,
+            dashes(s, number / COLOURS), RIGHT - 40, y, RIGHT - 8);
     put_label(p, RIGHT - 46, y + 4, " text-anchor=\"end\"", s->name);
 }
 
 static void put_all(struct picture *p, const struct tfm__curve *curve)
 {
     const int any = make_axes(curve, p);
-    unsigned colour = 0, next = 0;
+    unsigned number = 0, next = 0; /* of what has a colour of its own */
 
     put_head(p, curve);
     put_axes(p, curve, any);
     for (size_t k = 0; k < curve->n; k++) {
         if (!curve->series[k].dashed || k == 0)
-            colour = next++ % COLOURS;
-        put_series(p, &curve->series[k], colour);
+            number = next++;
+        put_series(p, &curve->series[k], number);
         if (k < LEGEND_ROWS)
-            put_legend(p, &curve->series[k], colour, k);
+            put_legend(p, &curve->series[k], number, k);
     }
     fputs("</svg>\n", p->out);
 }

@@ -146,8 +146,10 @@ static int inspect_model(const struct tfm__options *options)
     int code = tfm__setup_model(&with_model, &setup);
     if (code == TFM__EXIT_OK) {
         tfm_model_decoder(setup.model, &decoder);
-        decoder.slots = 1;
-        decoder.cells = decoder.positions;
+        if (!decoder.bidirectional) {
+            decoder.slots = 1;
+            decoder.cells = decoder.positions;
+        }
         decoder.cache = TFM_DTYPE_F16;
         code = put_decoder(options, tfm_model_path(setup.model), &decoder);
     }

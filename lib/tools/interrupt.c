@@ -4,22 +4,55 @@
 
 #include <string.h>
 
+static void take(int number, void (*handler)(int))
+{
+    struct sigaction action;
+
+    memset(&action, 0, sizeof action);
+    action.sa_handler = handler;
+    action.sa_flags = SA_RESTART; /* a write of text in progress is not cut short */
+    sigaction(number, &action, NULL);
+}
+
+/* ---- the end ---- */
+
+static void (*last_act)(void);
+
+/* Ends the program as the signal does by itself, so that whoever waits for it sees why. */
+static void end(int number)
+{
+    if (last_act)
+        last_act();
+    take(number, SIG_DFL);
+    raise(number);
+}
+
+void tfm__ending_catch(void (*last)(void))
+{
+    static const int endings[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction before;
+
+    last_act = last;
+    /* one that is ignored (nohup) or caught stays so */
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
+        if (sigaction(endings[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL)
+            take(endings[i], end);
+}
+
+/* ---- the flags ---- */
+
 static volatile sig_atomic_t interrupted;
 
 static void note(int number)
 {
-    (void)number;
+    if (interrupted)
+        end(number);
     interrupted = 1;
 }
 
 void tfm__interrupt_catch(void)
 {
-    struct sigaction action;
-    memset(&action, 0, sizeof action);
-    action.sa_handler = note;
-    /* RESTART: a write of text in progress is not cut short; RESETHAND: the second one kills */
-    action.sa_flags = SA_RESTART | (int)SA_RESETHAND;
-    sigaction(SIGINT, &action, NULL);
+    take(SIGINT, note);
 }
 
 int tfm__interrupted(void)
@@ -37,11 +70,7 @@ static void ask(int number)
 
 void tfm__ask_catch(void)
 {
-    struct sigaction action;
-    memset(&action, 0, sizeof action);
-    action.sa_handler = ask;
-    action.sa_flags = SA_RESTART;
-    sigaction(SIGUSR1, &action, NULL);
+    take(SIGUSR1, ask);
 }
 
 int tfm__asked(void)

@@ -13,6 +13,10 @@ struct tfm__signals {
 void tfm__signals_hold(struct tfm__signals *signals);
 void tfm__signals_release(const struct tfm__signals *signals);
 
+/* From now on SIGINT, SIGTERM and SIGHUP call `last` before they end the program; in it only what a handler of signals may
+ * do. */
+void tfm__ending_catch(void (*last)(void));
+
 /* From now on a first SIGINT only sets the flag; the second has its usual effect. */
 void tfm__interrupt_catch(void);
 /* 1 after the first. */

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/tools/progress.h"
+
 static const char *message_verb;
 
 void tfm__message_verb(const char *verb)
@@ -30,6 +32,7 @@ static void put_line(const char *tail, const char *format, va_list args)
         if ((unsigned char)line[i] < ' ' || line[i] == 0x7f)
             line[i] = ' ';
     line[at] = '\n';
+    tfm__progress_hide();
     fwrite(line, 1, at + 1, stderr);
 }
 

@@ -14,6 +14,13 @@
 
 enum { SAMPLE_TOKENS = 48 };
 
+static void show(struct tfm__train_report *report)
+{
+    tfm__progress_show(&report->progress,
+                       (size_t)(tfm_trainer_steps(report->trainer) - report->begun),
+                       (size_t)(report->steps - report->begun));
+}
+
 int tfm__train_report_open(struct tfm__train_report *report)
 {
     struct tfm_plan_summary plan;
@@ -30,7 +37,11 @@ int tfm__train_report_open(struct tfm__train_report *report)
     tfm__progress_begin(&report->progress, "training");
     status = tfm__metrics_open(path, report->begun, &report->metrics, &err);
     free(path);
-    return status == TFM_STATUS_OK ? TFM__EXIT_OK : tfm__failed("%s", err.text);
+    if (status != TFM_STATUS_OK)
+        return tfm__failed("%s", err.text);
+    if (report->begun < report->steps)
+        show(report);
+    return TFM__EXIT_OK;
 }
 
 void tfm__train_report_close(struct tfm__train_report *report)
@@ -63,8 +74,7 @@ int tfm__train_report_step(struct tfm__train_report *report, const struct tfm_tr
            step->step, report->steps, step->loss, step->rate, step->norm,
            step->clipped < 1 ? " (clipped)" : "", tok_s, 1e3 * seconds);
     fflush(stdout);
-    tfm__progress_show(&report->progress, (size_t)(step->step - report->begun),
-                       (size_t)(report->steps - report->begun));
+    show(report);
     if (tfm__metrics_add(report->metrics, &line, &err) != TFM_STATUS_OK)
         return tfm__failed("%s", err.text);
     return TFM__EXIT_OK;
@@ -76,6 +86,7 @@ void tfm__train_report_validation(struct tfm__train_report *report, double loss,
     printf("validation after step %" PRIu64 "  loss %.4f  perplexity %.2f  %" PRIu64 " tokens\n",
            tfm_trainer_steps(report->trainer), loss, exp(loss), tokens);
     fflush(stdout);
+    show(report);
 }
 
 /* ---- sample text ---- */
@@ -124,6 +135,7 @@ int tfm__train_report_sample(struct tfm__train_report *report)
     tfm_stream_flush(&sample.stream, put, NULL);
     putchar('\n');
     fflush(stdout);
+    show(report);
     return status == TFM_STATUS_OK ? TFM__EXIT_OK : tfm__failed("%s", err.text);
 }
 

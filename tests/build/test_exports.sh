@@ -34,7 +34,7 @@ same() { # TEXT: $work/want against $work/have
     fi
 }
 
-llm='bpe_train.h convert.h export.h gguf.h gguf_write.h llm.h model.h safetensors.h sampler.h session.h tokenizer.h train_settings.h trainer.h'
+llm='bpe_train.h config.h convert.h export.h gguf.h gguf_write.h llm.h model.h safetensors.h sampler.h session.h tokenizer.h train_settings.h trainer.h'
 for file in "$headers"/*.h; do
     case " $llm " in
         *" ${file##*/} "*) echo "$file" >>"$work/llm" ;;

@@ -16,7 +16,7 @@ plugin_api='tfm/(attrs\.def|backend\.h|doctor\.h|dtype\.h|dtypes\.def|op\.h|ops\
 checked='lib/core/(checked|little_endian|map|save)\.h'
 allowed() {
     case $1 in
-        lib/include/tfm/bpe_train.h | lib/include/tfm/convert.h | lib/include/tfm/export.h | \
+        lib/include/tfm/bpe_train.h | lib/include/tfm/config.h | lib/include/tfm/convert.h | lib/include/tfm/export.h | \
             lib/include/tfm/gguf_write.h | lib/include/tfm/train_settings.h | lib/include/tfm/gguf.h | lib/include/tfm/llm.h | lib/include/tfm/model.h | \
             lib/include/tfm/safetensors.h | lib/include/tfm/sampler.h | \
             lib/include/tfm/session.h | lib/include/tfm/tokenizer.h | lib/include/tfm/trainer.h)

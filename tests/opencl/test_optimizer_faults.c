@@ -110,11 +110,43 @@ START_TEST(a_call_of_a_step_fails)
 }
 END_TEST
 
+/* Rates, the factor of clipping and the corrections are inputs. Fault: a program, kernel or buffer for each of their values. */
+START_TEST(a_step_makes_nothing)
+{
+    static const char *const calls[] = {"clBuildProgram", "clCreateProgramWithSource",
+                                        "clCreateKernel", "clCreateBuffer"};
+    struct tfm_optimizer_report report;
+    double clipped = -1;
+    struct scene s;
+
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        ck_assert(layer->covers(calls[i]));
+    scene_begin(&s, TFM_DTYPE_F32, &scene_config, NULL, NULL);
+    scene_run(&s, 1);
+    scene_step(&s, 0.01, 1, NULL);
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        const struct fault f = {.call = calls[i], .code = CL_OUT_OF_RESOURCES};
+        layer->arm(&f);
+        scene_run(&s, 2 + i);
+        scene_step(&s, 0.02 / (1 + (double)i), 1, &report);
+        ck_assert_msg(layer->struck() == NULL, "%s was called", calls[i]);
+        ck_assert_uint_gt(layer->calls(), 0);
+        ck_assert_double_ne(report.clipped, clipped);
+        clipped = report.clipped;
+        layer->arm(NULL);
+    }
+    scene_end(&s);
+}
+END_TEST
+
 static Suite *make_suite(void)
 {
     Suite *suite = suite_create("optimizer faults");
 
-    tcase_add_test(net_case(suite, "faults"), a_call_of_a_step_fails);
+    TCase *tcase = net_case(suite, "faults");
+
+    tcase_add_test(tcase, a_call_of_a_step_fails);
+    tcase_add_test(tcase, a_step_makes_nothing);
     return suite;
 }
 

@@ -22,6 +22,10 @@ for most in 1 8 64 224; do
         checks --op "$op" || { result=1; break; }
     done
     verdict $result "groups of at most $most work-items"
+    # each size is compiled anew: one of them with all that there is
+    test $most -ne 8 && continue
+    checks --nodes 1
+    verdict $? "groups of at most $most work-items: a node of every op"
 done
 unset TFM_OPENCL_MAX_GROUP
 TFM_OPENCL_GEMM=clblast checks --op linear

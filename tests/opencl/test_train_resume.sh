@@ -22,7 +22,7 @@ arguments="--data $srcdir/docs/design.md --config $tiny"
     call train $arguments --out halves --resume --steps 30
     test $code -eq 0 && call train $arguments --out halves --resume && test $code -eq 0 && same whole halves
     verdict $? 'in two halves: the same files'
-    kill_and_resume killed "${TFM_TEST_MOMENTS:-12}" $arguments && same whole killed && tidy killed
+    kill_and_resume killed "${TFM_TEST_MOMENTS:-12}" whole $arguments && same whole killed && tidy killed
     verdict $? "kill -9 at $killed moments, $inside of them inside a save: the same files"
 }
 finish

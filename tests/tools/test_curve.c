@@ -198,6 +198,42 @@ START_TEST(a_dashed_series_has_the_colour_before_it)
 }
 END_TEST
 
+/* There are more series than colours: two that look alike could not be told apart. */
+START_TEST(many_series_stay_apart)
+{
+    const double x[] = {0, 1}, y[] = {0, 1};
+    struct tfm__curve_series series[12];
+    char *seen[12], *at, *end;
+    size_t n = 0;
+
+    for (size_t k = 0; k < 12; k++)
+        series[k] = (struct tfm__curve_series){"s", x, y, 2, 0};
+    draw(series, 12);
+    for (at = text; n < 12 && (at = strstr(at, "<path class=\"line ")) != NULL; at = end + 1) {
+        end = strstr(at, " d=\"");
+        ck_assert_ptr_nonnull(end);
+        *end = '\0';
+        if (!strstr(at, "clip-path")) /* of the legend */
+            continue;
+        for (size_t k = 0; k < n; k++)
+            ck_assert_msg(strcmp(seen[k], at) != 0, "series %zu looks like %zu: %s", n, k, at);
+        seen[n++] = at;
+    }
+    ck_assert_uint_eq(n, 12);
+}
+END_TEST
+
+/* The last label of the x axis, drawn around its line, would leave the page. */
+START_TEST(the_last_label_is_whole)
+{
+    const double x[] = {0, 2400000}, y[] = {0, 1};
+    const struct tfm__curve_series series = {"s", x, y, 2, 0};
+
+    draw(&series, 1);
+    ck_assert(holds("<text x=\"756.0\" y=\"410.0\" text-anchor=\"end\">2.5 M</text>"));
+}
+END_TEST
+
 START_TEST(same_points_same_bytes)
 {
     const double x[] = {0, 1, 2}, y[] = {3, 1.0 / 3, 2.0 / 7};
@@ -239,6 +275,8 @@ int main(void)
     tcase_add_test(tcase, names_are_text);
     tcase_add_test(tcase, many_points_become_few);
     tcase_add_test(tcase, a_dashed_series_has_the_colour_before_it);
+    tcase_add_test(tcase, many_series_stay_apart);
+    tcase_add_test(tcase, the_last_label_is_whole);
     tcase_add_test(tcase, same_points_same_bytes);
     tcase_add_test(tcase, a_file_that_cannot_be_written);
     suite_add_tcase(suite, tcase);

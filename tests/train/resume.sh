@@ -30,14 +30,16 @@ draw() {
     drawn=$((random / 65536 % $1))
 }
 
-# kill_and_resume FOLDER MOMENTS ARGUMENT...: kill -9 at so many moments, a third of them inside a save, then on to the end. In
-# $inside, how many left a save half done.
+# kill_and_resume FOLDER MOMENTS WHOLE ARGUMENT...: kill -9 at so many moments, a third of them inside a save, then on to the end.
+# A run that was through before its moment has to be the same as WHOLE, and a new one begins. In $killed, how many were killed, in
+# $inside, how many of them left a save half done: how fast the machine is must not decide whether there are enough.
 kill_and_resume() {
-    folder=$1 moments=$2 killed=0 inside=0 tries=0
-    shift 2
+    folder=$1 moments=$2 whole=$3 killed=0 inside=0 tries=0
+    shift 3
     mkdir -p "$folder"
-    while test $killed -lt "$moments" && test $tries -lt $((4 * moments)); do
+    while test $killed -lt "$moments" || test $((3 * inside)) -lt "$moments"; do
         tries=$((tries + 1))
+        test $tries -le $((10 * moments)) || return 1
         if test $((3 * inside)) -le $killed; then
             draw 3
             saves=$((drawn + 1)) delay=0 # as soon as the temporary file is there
@@ -52,13 +54,17 @@ kill_and_resume() {
             >"$out" 2>"$err" </dev/null
         code=$?
         test $code -eq 0 || return 1
-        grep -q '^killed$' "$out" || return 1 # it was through too early: more steps are needed
+        if ! grep -q '^killed$' "$out"; then
+            same "$whole" "$folder" && tidy "$folder" || return 1
+            rm -rf "$folder"
+            mkdir "$folder"
+            continue
+        fi
         killed=$((killed + 1))
         # the next process takes away what the last one left, as soon as it saves
         after=$(find "$folder" -name '.tfm-*')
         if test -n "$after" && test "$after" != "$before"; then inside=$((inside + 1)); fi
     done
-    test $((3 * inside)) -ge "$moments" || return 1
     call train "$@" --out "$folder" --resume
     test $code -eq 0
 }

@@ -71,7 +71,7 @@ facts() { (cd "$1" && find . -type f -exec cksum {} + | sort); }
     call train $arguments --out stopped --resume
     test $code -eq 0 && grep -q "after step $done" "$err" && same whole stopped
     verdict $? "and it goes on after step $done: the same files"
-    kill_and_resume killed "$moments" $arguments && same whole killed && tidy killed
+    kill_and_resume killed "$moments" whole $arguments && same whole killed && tidy killed
     verdict $? "kill -9 at $killed moments, $inside of them inside a save: the same files"
 
     # ---- a rate at which it goes to pieces ----

@@ -317,6 +317,100 @@ START_TEST(what_is_not_finite_is_named)
 }
 END_TEST
 
+/* Catches: a trainer that stays useless though a good checkpoint was loaded, or goes on with what broke it. */
+START_TEST(a_checkpoint_heals)
+{
+    static const int64_t shape[] = {16};
+    const struct tfm_trainer_settings s = settings();
+    struct tfm_trainer *good = create(&s, NULL);
+    struct tfm_trainer_report report;
+    struct tfm_weights *weights = NULL;
+    struct tfm_error err = STALE;
+    float gamma[16] = {NAN};
+
+    step(good);
+    save(good);
+    ok(tfm_weights_create(&weights, &err), &err);
+    ok(tfm_weights_set(weights, "output_norm.weight", TFM_DTYPE_F32, 1, shape, gamma, sizeof gamma,
+                       &err),
+       &err);
+    struct tfm_trainer *broken = create(&s, weights);
+    tfm_weights_release(weights);
+    ck_assert_int_ne(tfm_trainer_step(broken, &report, &err), TFM_STATUS_OK);
+    ck_assert_int_ne(tfm_trainer_step(broken, &report, &err), TFM_STATUS_OK);
+    ok(load(broken, &err), &err);
+    for (int i = 0; i < 3; i++) {
+        const double want = step(good).loss, loss = step(broken).loss;
+        ck_assert_msg(memcmp(&want, &loss, sizeof loss) == 0, "step %d: %.17g, not %.17g", i + 2,
+                      loss, want);
+    }
+    tfm_trainer_destroy(good);
+    tfm_trainer_destroy(broken);
+}
+END_TEST
+
+/* Catches: runs of a step that are averaged each, weighed by their number, or forgotten but the last: two runs of three
+ * windows are one of six. */
+START_TEST(accumulated_runs_are_one)
+{
+    struct tfm_trainer_settings s = settings();
+    struct tfm_trainer *two = create(&s, NULL), *one;
+
+    s.sequences *= s.accumulate;
+    s.accumulate = 1;
+    one = create(&s, NULL);
+    for (int i = 0; i < 5; i++) {
+        const struct tfm_trainer_report a = step(two), b = step(one);
+        ck_assert_uint_eq(a.tokens, b.tokens);
+        ck_assert_double_eq_tol(a.loss, b.loss, 1e-5);
+        ck_assert_double_eq_tol(a.norm, b.norm, 1e-4 * b.norm);
+    }
+    tfm_trainer_destroy(two);
+    tfm_trainer_destroy(one);
+}
+END_TEST
+
+/* The largest change of a parameter between two sets of values. */
+static double change(const struct tfm_weights *before, const struct tfm_weights *after,
+                     const char *name)
+{
+    enum tfm_dtype dtype;
+    struct tfm_weight a, b;
+    double most = 0;
+
+    ck_assert_int_eq(tfm_weights_get(before, name, &dtype, &a, NULL), TFM_STATUS_OK);
+    ck_assert_int_eq(tfm_weights_get(after, name, &dtype, &b, NULL), TFM_STATUS_OK);
+    ck_assert(dtype == TFM_DTYPE_F32 && a.bytes == b.bytes);
+    for (size_t i = 0; i < a.bytes / sizeof(float); i++)
+        most = fmax(most, fabs((double)((const float *)a.data)[i] - ((const float *)b.data)[i]));
+    return most;
+}
+
+/* Catches: a rate of embeddings that is read from the configuration and reaches nothing, or everything. */
+START_TEST(embeddings_have_a_rate_of_their_own)
+{
+    static const double rates[] = {1, 0.25, 0};
+    struct tfm_trainer_settings s = settings();
+
+    s.warmup = 0; /* the first step of AdamW moves what has a gradient by the rate */
+    for (size_t i = 0; i < sizeof rates / sizeof *rates; i++) {
+        struct tfm_weights *before = NULL, *after = NULL;
+        struct tfm_error err = STALE;
+        s.embedding_rate = rates[i];
+        struct tfm_trainer *trainer = create(&s, NULL);
+        ok(tfm_trainer_weights(trainer, &before, &err), &err);
+        step(trainer);
+        ok(tfm_trainer_weights(trainer, &after, &err), &err);
+        ck_assert_double_eq_tol(change(before, after, "token_embd.weight"), rates[i] * s.rate,
+                                0.01 * s.rate);
+        ck_assert_double_eq_tol(change(before, after, "output_norm.weight"), s.rate, 0.01 * s.rate);
+        tfm_weights_release(before);
+        tfm_weights_release(after);
+        tfm_trainer_destroy(trainer);
+    }
+}
+END_TEST
+
 /* Catches: initial values that are cut off, transposed or taken from elsewhere; copies that are not the values of
  * now. */
 START_TEST(values_that_are_given_and_taken)
@@ -390,6 +484,9 @@ int main(void)
     tcase_add_loop_test(tcase, another_configuration_is_refused, 0,
                         (int)(sizeof differences / sizeof *differences));
     tcase_add_test(tcase, what_is_not_finite_is_named);
+    tcase_add_test(tcase, a_checkpoint_heals);
+    tcase_add_test(tcase, accumulated_runs_are_one);
+    tcase_add_test(tcase, embeddings_have_a_rate_of_their_own);
     tcase_add_test(tcase, values_that_are_given_and_taken);
     tcase_add_test(tcase, recomputed_values_are_the_same);
     tcase_add_test(tcase, the_summary_has_the_update);

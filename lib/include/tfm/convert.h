@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * A model from one file format to another: GGUF, or a folder as Hugging Face has them. `from` is either, and must
- * be a model that tfm_model_open takes. */
+ * be a model that tfm_model_open takes. One that is no Llama becomes what tfm_export_to_gguf and tfm_export_to_folder make
+ * of it, with their errors. */
 #ifndef TFM_CONVERT_H
 #define TFM_CONVERT_H
 

@@ -111,6 +111,8 @@ TFM_API void tfm_device_release(struct tfm_device *device);              /* NULL
 TFM_API const char *tfm_device_backend(const struct tfm_device *device); /* "opencl" */
 TFM_API const char *tfm_device_name(const struct tfm_device *device);    /* "pthread-..." */
 TFM_API uint32_t tfm_device_index(const struct tfm_device *device);      /* in the probe's list */
+/* ACCELERATOR when it was made of objects of the program (tfm/opencl.h): no list says what it is. */
+TFM_API enum tfm_device_kind tfm_device_kind(const struct tfm_device *device);
 /* A named table of the backend, or NULL. */
 TFM_API const void *tfm_device_extension(const struct tfm_device *device, const char *name);
 

@@ -30,9 +30,9 @@ TFM_API enum tfm_status tfm_export_to_gguf(const struct tfm_export *trained, con
                                            enum tfm_dtype dtype, struct tfm_error *err);
 
 /* Writes model.safetensors, tokenizer.json and config.json into a folder: F32, F16 or BF16. A Llama becomes what
- * tfm_convert_to_folder writes, rows of q and k in halves, and can be opened as a model. Every other kind of decoder
+ * tfm_convert_to_folder writes, rows of q and k in halves. Every other kind of decoder
  * keeps its names and the order of its rows, and config.json has model_type "tfm" and the decoder's settings
- * (docs/model-files.md). UNSUPPORTED: factors of rotation. Others as above. */
+ * (docs/model-files.md). tfm_model_open reads both. UNSUPPORTED: factors of rotation. Others as above. */
 TFM_API enum tfm_status tfm_export_to_folder(const struct tfm_export *trained, const char *folder,
                                              enum tfm_dtype dtype, struct tfm_error *err);
 

@@ -4,6 +4,7 @@
 #define TFM_LLM_H
 
 #include <tfm/bpe_train.h>
+#include <tfm/config.h>
 #include <tfm/convert.h>
 #include <tfm/export.h>
 #include <tfm/gguf.h>

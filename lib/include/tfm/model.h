@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A model file: configuration, weights (borrowed from the mapping), tokenizer. Immutable after open,
+ * A model file, or a folder of safetensors: configuration, weights (borrowed from the mapping), tokenizer. Immutable after open,
  * shared by any number of sessions and threads. */
 #ifndef TFM_MODEL_H
 #define TFM_MODEL_H
@@ -16,9 +16,10 @@ extern "C" {
 struct tfm_model;
 
 struct tfm_model_config {
-    const char *architecture; /* "llama" */
-    const char *name;         /* general.name, "" when absent */
-    int64_t vocab, context;   /* context = positions it was trained for */
+    const char
+        *architecture; /* "llama"; "tfm": a decoder of any kind, which tfm_model_decoder tells */
+    const char *name;  /* general.name, "" when absent */
+    int64_t vocab, context; /* context = positions it was trained for */
     int64_t width, layers, heads, kv_heads, head_dim, ffn_width;
     double eps, rope_theta;
     int64_t rope_dims;
@@ -26,8 +27,9 @@ struct tfm_model_config {
     int tied; /* no head of its own: the embedding serves */
 };
 
-/* IO, FORMAT: as tfm_gguf_open, and tensors that are missing or of wrong shape (named, both shapes);
- * UNSUPPORTED: architecture, RoPE scaling or tensor type that TFM does not have (named). */
+/* `path`: a Llama as a GGUF file or as a Hugging Face folder, or a folder that tfm_export_to_folder wrote, with a decoder
+ * of any kind. IO, FORMAT: as tfm_gguf_open, and tensors that are missing or of wrong shape (named, both shapes), keys
+ * of config.json that are unknown, missing or out of range; UNSUPPORTED: architecture, RoPE scaling or tensor type that TFM does not have (named). */
 TFM_API enum tfm_status tfm_model_open(const char *path, struct tfm_model **model,
                                        struct tfm_error *err);
 TFM_API void tfm_model_close(struct tfm_model *model); /* NULL is fine; sessions hold their own */

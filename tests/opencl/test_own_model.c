@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: MIT
+ * Models of our own kinds, trained, exported and read back, on OpenCL (PoCL), nothing falling back. */
+#include "tests/llm/own_model_cases.h"
+
+int main(void)
+{
+    return own_model_cases_run("opencl");
+}
