@@ -12,6 +12,7 @@ commit=$(git -C "$source_tree" log -1 --first-parent --format=%h --abbrev=10 -- 
 commit=${commit:-unknown}
 test -z "$(git -C "$source_tree" status --porcelain --untracked-files=no -- kernels backends lib 2>/dev/null)" ||
     commit=$commit+
+commit=${TFM_PORTABILITY_COMMIT:-$commit} # of a build that is older than the source
 
 have_oclgrind() {
     test -e "$simulator" && mkdir -p "$work/oclgrind" && echo "$simulator" >"$work/oclgrind/driver.icd"
