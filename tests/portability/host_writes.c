@@ -38,8 +38,8 @@ static struct copier { /* one for each context */
     cl_context context;
     cl_command_queue queue;
     cl_program program;
+    struct copier *next;
 } * copiers;
-static size_t n_copiers;
 
 static struct mapping {
     cl_mem buffer;
@@ -90,13 +90,12 @@ static const struct copier *copier_of(cl_context context)
     cl_device_id device;
     cl_int code = CL_SUCCESS;
 
-    for (size_t i = 0; i < n_copiers; i++) {
-        if (copiers[i].context == context)
-            return &copiers[i];
+    for (const struct copier *c = copiers; c; c = c->next) {
+        if (c->context == context)
+            return c;
     }
-    copiers = realloc(copiers, (n_copiers + 1) * sizeof *copiers);
-    must(copiers ? CL_SUCCESS : -1, "memory");
-    struct copier *copier = &copiers[n_copiers++];
+    struct copier *copier = calloc(1, sizeof *copier);
+    must(copier ? CL_SUCCESS : -1, "memory");
     copier->context = context;
     must(clGetContextInfo(context, CL_CONTEXT_DEVICES, sizeof device, &device, NULL), "device");
     copier->queue = clCreateCommandQueue(context, device, 0, &code);
@@ -104,6 +103,8 @@ static const struct copier *copier_of(cl_context context)
     copier->program = clCreateProgramWithSource(context, 1, (const char **)&source, NULL, &code);
     must(code, "program");
     must(clBuildProgram(copier->program, 1, &device, "-cl-opt-disable", NULL, NULL), "build");
+    copier->next = copiers;
+    copiers = copier;
     return copier;
 }
 
