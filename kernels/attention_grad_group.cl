@@ -212,8 +212,7 @@ static void tfm_attention_grad_weigh_rows(const struct tfm_attention_grad_group 
 
 /* sums [2][TILE][d]: with P dP and with P. */
 static void tfm_attention_grad_rows(const struct tfm_attention_grad_group *g, uint first, uint n,
-                                    __global const float *lse, __global float *dq,
-                                    __global float *delta, __global float *stats,
+                                    __global float *dq, __global float *delta,
                                     __global float *sums, __global const struct tfm_step *s)
 {
     const uint me = (uint)get_local_id(0), size = (uint)get_local_size(0);
@@ -223,7 +222,7 @@ static void tfm_attention_grad_rows(const struct tfm_attention_grad_group *g, ui
     __global float *other = sums + TFM_AG_TILE * d;
 
     for (uint a = me; a < TFM_AG_TILE; a += size) {
-        g->base[a] = a < n ? lse[tfm_attention_grad_place(&g->of, first + a, s)] : 0.0f;
+        g->base[a] = a < n ? g->of.lse[tfm_attention_grad_place(&g->of, first + a, s)] : 0.0f;
         g->delta[a] = 0.0f;
     }
     for (uint cell = begin; cell < end; cell += TFM_AG_TILE) {
@@ -241,34 +240,32 @@ static void tfm_attention_grad_rows(const struct tfm_attention_grad_group *g, ui
                     s->scale * fma(-g->delta[a], other[a * d + i], sums[a * d + i]);
         }
     }
-    for (uint a = me; a < n; a += size) {
-        const ulong place = tfm_attention_grad_place(&g->of, first + a, s);
-        delta[place] = stats[2 * place + 1] = g->delta[a];
-        stats[2 * place] = g->base[a];
-    }
+    for (uint a = me; a < n; a += size)
+        delta[tfm_attention_grad_place(&g->of, first + a, s)] = g->delta[a];
     barrier(CLK_LOCAL_MEM_FENCE); /* before base and delta are those of the next unit */
 }
 
-__kernel void tfm_run_attention_grad_rows_group(__global const uchar *q, __global const uchar *k,
-                                                __global const uchar *v, __global const uchar *dy,
-                                                __global const uchar *lse, __global uchar *dq,
-                                                __global uchar *delta, __global uchar *workspace,
-                                                __global const struct tfm_step *steps, uint index,
-                                                __global const int *rows, __local float *cells)
+__kernel void tfm_run_attention_grad_rows_group(
+    __global const uchar *q, __global const uchar *k, __global const uchar *v,
+    __global const uchar *dy, __global const uchar *lse, __global uchar *dq, __global uchar *delta,
+    __global uchar *dk, __global uchar *dv, __global uchar *workspace,
+    __global const struct tfm_step *steps, uint index, __global const int *rows,
+    __local float *cells)
 {
     __global const struct tfm_step *s = steps + index;
-    __global float *own = (__global float *)(workspace + s->at[7]);
+    __global float *own = (__global float *)(workspace + s->at[9]);
     const uint share = s->heads / s->kv_heads;
     struct tfm_attention_grad_group g;
     uint unit = (uint)get_group_id(0), n;
 
+    (void)dk;
+    (void)dv;
     tfm_attention_grad_start(&g, cells);
-    tfm_attention_grad_operands(&g.of, q, k, v, dy, own, s);
+    tfm_attention_grad_operands(&g.of, q, k, v, dy, lse, own, s);
     uint first = tfm_attention_grad_open(&g.of, unit, share, &n, s, rows);
     while (n > 0) {
-        tfm_attention_grad_rows(&g, first, n, (__global const float *)(lse + s->at[4]),
-                                (__global float *)(dq + s->at[5]),
-                                (__global float *)(delta + s->at[6]), own + s->stats_at,
+        tfm_attention_grad_rows(&g, first, n, (__global float *)(dq + s->at[5]),
+                                (__global float *)(delta + s->at[6]),
                                 own + (ulong)get_group_id(0) * s->scratch, s);
         unit += (uint)get_num_groups(0);
         first = tfm_attention_grad_open(&g.of, unit, share, &n, s, rows);
@@ -341,7 +338,7 @@ static void tfm_attention_grad_distances(const struct tfm_attention_grad_group *
 
 /* sums [2][TILE][d]: dk and dv. distances: 0 = no gradient of the bias. */
 static void tfm_attention_grad_cells(const struct tfm_attention_grad_group *g, uint cell,
-                                     uint cells, __global const float *stats, __global float *dk,
+                                     uint cells, __global const float *delta, __global float *dk,
                                      __global float *dv, __global float *sums,
                                      __global float *distances, __global const struct tfm_step *s)
 {
@@ -357,8 +354,8 @@ static void tfm_attention_grad_cells(const struct tfm_attention_grad_group *g, u
         const uint n = min(seers.y * share - first, TFM_AG_TILE);
         for (uint b = me; b < n; b += size) {
             const ulong place = tfm_attention_grad_place(&g->of, first + b, s);
-            g->base[b] = stats[2 * place];
-            g->delta[b] = stats[2 * place + 1];
+            g->base[b] = g->of.lse[place];
+            g->delta[b] = delta[place];
         }
         const struct tfm_attention_grad_vectors q = {g->of.q, 1, first, n};
         const struct tfm_attention_grad_vectors dy = {g->of.dy, 1, first, n};
@@ -379,26 +376,28 @@ static void tfm_attention_grad_cells(const struct tfm_attention_grad_group *g, u
     }
 }
 
-__kernel void tfm_run_attention_grad_cells_group(__global const uchar *q, __global const uchar *k,
-                                                 __global const uchar *v, __global const uchar *dy,
-                                                 __global uchar *dk, __global uchar *dv,
-                                                 __global uchar *workspace,
-                                                 __global const struct tfm_step *steps, uint index,
-                                                 __global const int *rows, __local float *cells)
+__kernel void tfm_run_attention_grad_cells_group(
+    __global const uchar *q, __global const uchar *k, __global const uchar *v,
+    __global const uchar *dy, __global const uchar *lse, __global uchar *dq, __global uchar *delta,
+    __global uchar *dk, __global uchar *dv, __global uchar *workspace,
+    __global const struct tfm_step *steps, uint index, __global const int *rows,
+    __local float *cells)
 {
     __global const struct tfm_step *s = steps + index;
     const uint distances = (2 * s->span + 1) * (s->heads / s->kv_heads);
-    __global float *own = (__global float *)(workspace + s->at[6]);
+    __global float *own = (__global float *)(workspace + s->at[9]);
     struct tfm_attention_grad_group g;
     uint unit = (uint)get_group_id(0), n;
 
+    (void)dq;
     tfm_attention_grad_start(&g, cells);
-    tfm_attention_grad_operands(&g.of, q, k, v, dy, own, s);
+    tfm_attention_grad_operands(&g.of, q, k, v, dy, lse, own, s);
     uint cell = tfm_attention_grad_open(&g.of, unit, 1, &n, s, rows);
     while (n > 0) {
         tfm_attention_grad_cells(
-            &g, cell, n, own + s->stats_at, (__global float *)(dk + s->at[4]),
-            (__global float *)(dv + s->at[5]), own + (ulong)get_group_id(0) * s->scratch,
+            &g, cell, n, (__global const float *)(delta + s->at[6]),
+            (__global float *)(dk + s->at[7]), (__global float *)(dv + s->at[8]),
+            own + (ulong)get_group_id(0) * s->scratch,
             s->partial_at ? own + s->partial_at + (ulong)unit * distances : 0, s);
         unit += (uint)get_num_groups(0);
         cell = tfm_attention_grad_open(&g.of, unit, 1, &n, s, rows);

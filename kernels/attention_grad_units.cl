@@ -19,43 +19,49 @@
 
 /* Operands of a launch, and the sequence and kv head of a unit. */
 struct tfm_attention_grad_unit {
-    __global const float *q, *k, *v, *dy;
+    __global const float *q, *k, *v, *dy, *lse;
     __global const float *bias; /* of distance 0; 0 = none */
-    uint first_row, all, group; /* of the sequence: its first row and how many; the kv head */
+    uint first_row, all, tiles; /* of the sequence: its first row, how many, tiles of cells before it */
+    uint group;                 /* the kv head */
 };
 
 static void tfm_attention_grad_operands(struct tfm_attention_grad_unit *u, __global const uchar *q,
                                         __global const uchar *k, __global const uchar *v,
-                                        __global const uchar *dy, __global const float *workspace,
+                                        __global const uchar *dy, __global const uchar *lse,
+                                        __global const float *workspace,
                                         __global const struct tfm_step *s)
 {
     u->q = (__global const float *)(q + s->at[0]);
     u->k = (__global const float *)(k + s->at[1]);
     u->v = (__global const float *)(v + s->at[2]);
     u->dy = (__global const float *)(dy + s->at[3]);
+    u->lse = (__global const float *)(lse + s->at[4]);
     u->bias = s->bias_at ? workspace + s->bias_at + (ulong)s->span * s->heads : 0;
 }
 
-/* Unit `unit` of a run, `share` things a row: sets sequence and kv head, returns its first thing of `n`; n 0 = there
- * are fewer units. */
+/* Unit `unit` of a run: of TILE things, `share` a row, or with a share of 0 a sequence of cells. Sets sequence and kv
+ * head, returns its first thing of `n`; n 0 = there are fewer units. */
 static uint tfm_attention_grad_open(struct tfm_attention_grad_unit *u, uint unit, uint share,
                                     uint *n, __global const struct tfm_step *s,
                                     __global const int *rows)
 {
     *n = 0;
+    u->tiles = 0;
     for (uint q = 0; q < (uint)rows[TFM_ROWS_N_SEQ]; q++) {
         const uint begin = (uint)tfm_rows_start(rows)[q], all = tfm_sequence_end(rows, q) - begin;
-        const uint tiles = (all * share + TFM_ATTENTION_GRAD_TILE - 1) / TFM_ATTENTION_GRAD_TILE;
-        if (unit >= tiles * s->kv_heads) {
-            unit -= tiles * s->kv_heads;
-            continue;
+        const uint things = all * (share ? share : 1);
+        const uint size = share ? TFM_ATTENTION_GRAD_TILE : max(all, 1u);
+        const uint units = (things + size - 1) / size * s->kv_heads;
+        if (unit < units) {
+            const uint first = unit / s->kv_heads * size;
+            u->group = unit % s->kv_heads;
+            u->first_row = begin;
+            u->all = all;
+            *n = min(things - first, size);
+            return first;
         }
-        const uint first = unit / s->kv_heads * TFM_ATTENTION_GRAD_TILE;
-        u->group = unit % s->kv_heads;
-        u->first_row = begin;
-        u->all = all;
-        *n = min(all * share - first, TFM_ATTENTION_GRAD_TILE);
-        return first;
+        unit -= units;
+        u->tiles += (all + TFM_ATTENTION_GRAD_TILE - 1) / TFM_ATTENTION_GRAD_TILE;
     }
     return 0;
 }

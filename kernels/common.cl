@@ -34,6 +34,14 @@ static uint tfm_vectors(__global const struct tfm_step *s, __global const int *r
     return tfm_rows(s, rows) * s->vectors;
 }
 
+/* Those of them in a chunk of rows: how many from s->first on. */
+static uint tfm_chunk_rows(__global const struct tfm_step *s, __global const int *rows)
+{
+    const uint n = tfm_rows(s, rows), left = n > s->first ? n - s->first : 0;
+
+    return s->most ? min(left, s->most) : left;
+}
+
 /* The three lists of sequences and the list of kept rows. */
 static __global const int *tfm_rows_slot(__global const int *rows)
 {

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * cross_entropy: what each chunk of classes adds to the loss of a row, and for its gradient the slopes of a chunk
+ * cross_entropy: what each chunk of classes adds to the loss of a row, and for its gradient the slopes of a chunk of
+ * rows
  *   x [N, D] F32, weight [V, D] F32, F16 or BF16, row-major, targets [N] I32, -1 = none
  *   logit = x . weight[class]; with a soft cap S > 0: S tanh(x . weight[class] / S)
- *   partial [N][chunks][4]: largest logit, sum of exp(logit - largest), logit of the target or 0
- *   slopes g [N][columns]: dloss (exp(logit - lse) - [class = target]), 0 without a target; with a cap times
+ *   partial [rows][chunks][4]: largest logit, sum of exp(logit - largest), logit of the target or 0
+ *   logits [rows][TFM_LOGITS_STRIDE(V)]: before the cap, kept for the slopes if that operand is there
+ *   slopes g, in their place: dloss (exp(logit - lse) - [class = target]), 0 without a target; with a cap times
  *   1 - (logit / S)^2
- *   grad_x  dx [N, D] (+)= g W, grad_w  dW [V, D] += g^T x, over the classes of one chunk
+ *   grad_x  dx = g W, grad_w  dW [V, D] += g^T x
+ * rows = those of a chunk [s->first, s->first + s->most).
  *
  * Work map of partial: a unit is ROWS rows times `columns` classes; a part takes a run of units, chunks outside:
  *
@@ -13,8 +16,9 @@
  *   8 rows    8 x 32 logits in 16 vectors    each lane keeps its largest logit and its sum over the strips,
  *   8 rows    ...                            and the lanes are put together when the chunk is done
  *
- * slopes goes as the products of matrix.cl do, grad_x and grad_w are products. A logit is summed over D from
- * left to right; cross_entropy_merge.cl puts the chunks together. */
+ * A logit is summed over D from left to right; cross_entropy_merge.cl puts the chunks together. Of slopes a unit is
+ * 8 rows times `columns` classes, gone through by 32 of all 8 rows, so that memory is read and written in few streams; for products of bf16 it leaves them rounded, in both orders that matrix.cl reads.
+ * grad_x and grad_w are products of matrix.cl. */
 #ifndef TFM_GATES_CL
 #include "gates.cl"
 #endif
@@ -23,6 +27,15 @@
 #endif
 
 #define TFM_CROSS_ENTROPY_ROWS 128u
+
+/* Strides of slopes as a product reads them: from row to row; turned. */
+#ifdef TFM_BF16_WAY
+#define TFM_SLOPES_STRIDE(classes)       TFM_BF16_STRIDE(classes)
+#define TFM_SLOPES_TURNED(classes, rows) TFM_MATRIX_STRIDE_TURNED(classes, rows)
+#else
+#define TFM_SLOPES_STRIDE(classes)       TFM_LOGITS_STRIDE(classes)
+#define TFM_SLOPES_TURNED(classes, rows) TFM_LOGITS_STRIDE(classes)
+#endif
 
 /* Lanes past the last class count for nothing. */
 static float16 tfm_cross_entropy_mask(float16 logits, uint lanes)
@@ -53,7 +66,8 @@ static float16 tfm_cross_entropy_bend(float16 *logit, float softcap)
     return 4.0f * tfm_sigmoid_of(2.0f * z) * tfm_sigmoid_of(-2.0f * z);
 }
 
-/* One band of a strip of classes [j, j + columns): state [8][48] = largest, sum, logit of the target. */
+/* One band of a strip of classes [j, j + columns): state [8][48] = largest, sum, logit of the target. The logits go
+ * to x->c, if that is not 0. */
 TFM_INLINE void tfm_cross_entropy_band(const struct tfm_matrix *x, float softcap, uint m, uint last,
                                        uint j, uint columns, __global const int *targets,
                                        __global float *state)
@@ -65,6 +79,11 @@ TFM_INLINE void tfm_cross_entropy_band(const struct tfm_matrix *x, float softcap
     for (uint t = 0; t < TFM_MATRIX_BAND; t++) {
         if (t <= last) {
             float16 low = logits[2 * t], high = logits[2 * t + 1];
+            if (x->c) {
+                __global float *to = x->c + (ulong)(m + t) * TFM_LOGITS_STRIDE(x->j) + j;
+                tfm_put16(low, 0, to);
+                tfm_put16(high, 1, to);
+            }
             if (softcap > 0.0f) {
                 low = softcap * tfm_tanh(low / softcap);
                 high = softcap * tfm_tanh(high / softcap);
@@ -118,24 +137,26 @@ static void tfm_cross_entropy_unit(const struct tfm_matrix *x, float softcap, ui
 
 __kernel void tfm_run_cross_entropy(__global const uchar *x, __global const uchar *weight,
                                     __global const uchar *targets, __global uchar *partial,
-                                    __global uchar *scratch, __global const struct tfm_step *steps,
-                                    uint index, __global const int *rows)
+                                    __global uchar *logits, __global uchar *scratch,
+                                    __global const struct tfm_step *steps, uint index,
+                                    __global const int *rows)
 {
     __global const struct tfm_step *s = steps + index;
     const uint part = get_group_id(0), parts = get_num_groups(0);
-    __global float *tile = (__global float *)(scratch + s->at[4]) + (ulong)part * s->scratch;
-    const struct tfm_matrix product = {(__global const tfm_cell *)(x + s->at[0]),
-                                       weight + s->at[1],
-                                       weight,
-                                       tile,
-                                       (__global tfm_cell *)tile,
-                                       TFM_MATRIX_STRIDE(s->width),
-                                       s->width,
-                                       s->type[1],
-                                       TFM_STEP_NONE,
-                                       tfm_rows(s, rows),
-                                       s->width,
-                                       s->out};
+    __global float *tile = (__global float *)(scratch + s->at[5]) + (ulong)part * s->scratch;
+    const struct tfm_matrix product = {
+        (__global const tfm_cell *)(x + s->at[0]) + (ulong)s->first * TFM_MATRIX_STRIDE(s->width),
+        weight + s->at[1],
+        weight,
+        s->type[4] == TFM_STEP_NONE ? (__global float *)0 : (__global float *)(logits + s->at[4]),
+        (__global tfm_cell *)tile,
+        TFM_MATRIX_STRIDE(s->width),
+        s->width,
+        s->type[1],
+        TFM_STEP_NONE,
+        tfm_chunk_rows(s, rows),
+        s->width,
+        s->out};
     const uint tiles = (product.m + TFM_CROSS_ENTROPY_ROWS - 1) / TFM_CROSS_ENTROPY_ROWS;
     const uint chunks = (s->out + s->columns - 1) / s->columns;
     const ulong units = (ulong)tiles * chunks, end = tfm_share(units, part + 1, parts);
@@ -144,87 +165,106 @@ __kernel void tfm_run_cross_entropy(__global const uchar *x, __global const ucha
         const uint chunk = (uint)(unit / tiles),
                    first = (uint)(unit % tiles) * TFM_CROSS_ENTROPY_ROWS;
         const uint column = chunk * s->columns;
-        tfm_cross_entropy_unit(
-            &product, s->softcap, first, min(first + TFM_CROSS_ENTROPY_ROWS, product.m), column,
-            min(column + s->columns, s->out), (__global const int *)(targets + s->at[2]),
-            tile + TFM_MATRIX_WIDTH * s->width,
-            (__global float *)(partial + s->at[3]) + ((ulong)first * chunks + chunk) * 4,
-            4 * chunks);
+        tfm_cross_entropy_unit(&product, s->softcap, first,
+                               min(first + TFM_CROSS_ENTROPY_ROWS, product.m), column,
+                               min(column + s->columns, s->out),
+                               (__global const int *)(targets + s->at[2]) + s->first,
+                               tile + TFM_MATRIX_WIDTH * s->width,
+                               (__global float *)(partial + s->at[3]) +
+                                   ((ulong)first * chunks + chunk) * 4,
+                               4 * chunks);
     }
 }
 
-/* One band of slopes: rows [m, m + last], columns [i, i + columns) of g, whose column 0 is class `column`. */
-TFM_INLINE void tfm_cross_entropy_slopes(const struct tfm_matrix *x, float softcap, uint m,
-                                         uint last, uint i, uint columns, uint column,
-                                         __global const int *targets, __global const float *lse,
-                                         __global const float *dloss, uint stride)
+/* Slopes g [2] of 32 or fewer classes of a row, from the logits of them; lanes past the last are 0. target: among
+ * them, counted from the first; `none`: the row has none. */
+static void tfm_cross_entropy_slopes(__global const float *logits, float softcap, int target,
+                                     int none, float lse, float dloss, uint columns, float16 *g)
 {
     const float16 lane = (float16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    float16 logits[2 * TFM_MATRIX_BAND];
 
-    tfm_cross_entropy_logits(x, m, last, logits);
-#pragma unroll
-    for (uint t = 0; t < TFM_MATRIX_BAND; t++) {
-        if (t <= last) {
-            const int target = targets[m + t];
-            const float16 base = lse[m + t];
-            float16 low = logits[2 * t], low_slope = dloss[m + t];
-            float16 high = logits[2 * t + 1], high_slope = low_slope;
-            const float16 own = (float)(target - (int)(column + i));
-            const float16 none = (float)target;
-            if (softcap > 0.0f) {
-                low_slope *= tfm_cross_entropy_bend(&low, softcap);
-                high_slope *= tfm_cross_entropy_bend(&high, softcap);
-            }
-            low = exp(low - base) - select((float16)(0.0f), (float16)(1.0f), lane == own);
-            high = exp(high - base) - select((float16)(0.0f), (float16)(1.0f), lane + 16.0f == own);
-            low = select(low * low_slope, (float16)(0.0f), none < 0.0f);
-            high = select(high * high_slope, (float16)(0.0f), none < 0.0f);
-            __global float *to = x->c + (ulong)(m + t) * stride + i;
-            tfm_matrix_put(low, to, min(columns, 16u));
-            tfm_matrix_put(high, to + 16, columns > 16 ? columns - 16 : 0u);
-        }
+    for (uint side = 0; side < 2; side++) {
+        float16 logit = vload16(side, logits), slope = dloss;
+        const float16 at = lane + 16.0f * (float)side;
+        if (softcap > 0.0f)
+            slope *= tfm_cross_entropy_bend(&logit, softcap);
+        slope *= exp(logit - lse) -
+                 select((float16)(0.0f), (float16)(1.0f), at == (float16)(float)target);
+        g[side] =
+            select(slope, (float16)(0.0f), at >= (float16)(none ? 0.0f : (float)columns));
     }
 }
 
-__kernel void tfm_run_cross_entropy_slopes(__global const uchar *x, __global const uchar *weight,
-                                           __global const uchar *targets, __global const uchar *lse,
-                                           __global const uchar *dloss, __global uchar *g,
-                                           __global uchar *scratch,
+/* Where the slopes of rows [row, row + 1] and classes [i, i + columns) go; those of a row past the last, `rows`, are
+ * 0. g [row][2]. f32: straight is where the logits lie. */
+TFM_INLINE void tfm_cross_entropy_put(const float16 *g, uint row, uint rows, uint i, uint classes,
+                                      __global uchar *straight, __global uchar *turned)
+{
+    const uint both = row + 1 < rows;
+#ifdef TFM_BF16_WAY
+    __global uint *to =
+        (__global uint *)straight + (ulong)row * TFM_SLOPES_STRIDE(classes) + i / 2;
+    const uint cells = TFM_SLOPES_TURNED(classes, rows), left = (classes - i + 7) / 8;
+    const uint16 low = tfm_bf16_round(g[0]) | tfm_bf16_round(g[2]) << 16;
+    const uint16 high = tfm_bf16_round(g[1]) | tfm_bf16_round(g[3]) << 16;
+    __global uint *cell = (__global uint *)turned + ((ulong)(i / 8) * cells + row / 2) * 8;
+
+    tfm_put16_uint(tfm_bf16_join(g[0], g[1]), 0, to);
+    if (both)
+        tfm_put16_uint(tfm_bf16_join(g[2], g[3]), 0, to + TFM_SLOPES_STRIDE(classes));
+    vstore8(low.lo, 0, cell);
+    if (left > 1)
+        vstore8(low.hi, cells, cell);
+    if (left > 2)
+        vstore8(high.lo, 2 * cells, cell);
+    if (left > 3)
+        vstore8(high.hi, 3 * cells, cell);
+#else
+    __global float *to =
+        (__global float *)straight + (ulong)row * TFM_SLOPES_STRIDE(classes) + i;
+
+    (void)turned;
+    for (uint t = 0; t < 1 + both; t++, to += TFM_SLOPES_STRIDE(classes)) {
+        tfm_put16(g[2 * t], 0, to);
+        tfm_put16(g[2 * t + 1], 1, to);
+    }
+#endif
+}
+
+__kernel void tfm_run_cross_entropy_slopes(__global const uchar *targets, __global const uchar *lse,
+                                           __global const uchar *dloss,
+                                           __global const uchar *logits, __global uchar *straight,
+                                           __global uchar *turned,
                                            __global const struct tfm_step *steps, uint index,
                                            __global const int *rows)
 {
     __global const struct tfm_step *s = steps + index;
-    const uint part = get_group_id(0), parts = get_num_groups(0);
-    const struct tfm_matrix product = {(__global const tfm_cell *)(x + s->at[0]),
-                                       weight + s->at[1],
-                                       weight,
-                                       (__global float *)(g + s->at[5]),
-                                       (__global tfm_cell *)(scratch + s->at[6]) +
-                                           (ulong)part * s->scratch,
-                                       TFM_MATRIX_STRIDE(s->width),
-                                       s->width,
-                                       s->type[1],
-                                       TFM_STEP_NONE,
-                                       tfm_rows(s, rows),
-                                       s->width,
-                                       s->columns};
-    const uint bands = (product.m + TFM_MATRIX_BAND - 1) / TFM_MATRIX_BAND;
-    const uint strips = (s->columns + TFM_MATRIX_WIDTH - 1) / TFM_MATRIX_WIDTH;
-    const ulong units = (ulong)strips * bands, end = tfm_share(units, part + 1, parts);
+    __global const int *target = (__global const int *)(targets + s->at[0]) + s->first;
+    __global const float *base = (__global const float *)(lse + s->at[1]) + s->first;
+    __global const float *up = (__global const float *)(dloss + s->at[2]) + s->first;
+    const uint part = get_group_id(0), parts = get_num_groups(0), n = tfm_chunk_rows(s, rows);
+    const uint bands = (n + TFM_MATRIX_BAND - 1) / TFM_MATRIX_BAND;
+    const uint chunks = (s->out + s->columns - 1) / s->columns;
+    const ulong units = (ulong)chunks * bands, end = tfm_share(units, part + 1, parts);
 
-    for (ulong unit = tfm_share(units, part, parts); unit < end;) {
-        const uint i = (uint)(unit / bands) * TFM_MATRIX_WIDTH, first = (uint)(unit % bands);
-        const uint stop = (uint)min((ulong)bands, first + (end - unit));
-        const uint columns = min(s->columns - i, TFM_MATRIX_WIDTH);
-        tfm_matrix_pack_turned(&product, s->column + i, columns, 0, s->width);
-        for (uint t = first; t < stop; t++)
-            tfm_cross_entropy_slopes(&product, s->softcap, t * TFM_MATRIX_BAND,
-                                     min(product.m - t * TFM_MATRIX_BAND, TFM_MATRIX_BAND) - 1, i,
-                                     columns, s->column, (__global const int *)(targets + s->at[2]),
-                                     (__global const float *)(lse + s->at[3]),
-                                     (__global const float *)(dloss + s->at[4]), s->columns);
-        unit += stop - first;
+    for (ulong unit = tfm_share(units, part, parts); unit < end; unit++) {
+        const uint column = (uint)(unit / bands) * s->columns;
+        const uint first = (uint)(unit % bands) * TFM_MATRIX_BAND;
+        const uint stop = min(first + TFM_MATRIX_BAND, n);
+        for (uint i = column; i < min(column + s->columns, s->out); i += TFM_MATRIX_WIDTH) {
+            const uint columns = min(s->out - i, TFM_MATRIX_WIDTH);
+            for (uint row = first; row < stop; row += 2) {
+                float16 g[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+                for (uint t = 0; t < min(stop - row, 2u); t++)
+                    tfm_cross_entropy_slopes((__global const float *)(logits + s->at[3]) +
+                                                 (ulong)(row + t) * TFM_LOGITS_STRIDE(s->out) + i,
+                                             s->softcap, target[row + t] - (int)i,
+                                             target[row + t] < 0, base[row + t], up[row + t],
+                                             columns, g + 2 * t);
+                tfm_cross_entropy_put(g, row, n, i, s->out, straight + s->at[4],
+                                      turned + s->at[5]);
+            }
+        }
     }
 }
 
@@ -234,20 +274,20 @@ __kernel void tfm_run_cross_entropy_grad_w(__global const uchar *g, __global con
                                            __global const int *rows)
 {
     __global const struct tfm_step *s = steps + index;
-    const uint part = get_group_id(0), parts = get_num_groups(0);
-    const struct tfm_matrix product = {
-        (__global const tfm_cell *)(g + s->at[0]),
-        x + s->at[1],
-        x,
-        (__global float *)(dweight + s->at[2]) + (ulong)s->column * s->width,
-        (__global tfm_cell *)(tile + s->at[3]) + (ulong)part * s->scratch,
-        TFM_MATRIX_STRIDE_TURNED(s->columns, tfm_rows(s, rows)),
-        s->width,
-        TFM_STEP_F32,
-        TFM_STEP_NONE,
-        s->columns,
-        tfm_rows(s, rows),
-        s->width};
+    const uint part = get_group_id(0), parts = get_num_groups(0), n = tfm_chunk_rows(s, rows);
+    const struct tfm_matrix product = {(__global const tfm_cell *)(g + s->at[0]),
+                                       x + s->at[1] + (ulong)s->first * s->width * 4,
+                                       x,
+                                       (__global float *)(dweight + s->at[2]),
+                                       (__global tfm_cell *)(tile + s->at[3]) +
+                                           (ulong)part * s->scratch,
+                                       TFM_SLOPES_TURNED(s->out, n),
+                                       s->width,
+                                       TFM_STEP_F32,
+                                       TFM_STEP_NONE,
+                                       s->out,
+                                       n,
+                                       s->width};
 
     tfm_matrix(1, 0, 1, &product, part, parts);
 }
@@ -259,20 +299,20 @@ __kernel void tfm_run_cross_entropy_grad_x(__global const uchar *g, __global con
 {
     __global const struct tfm_step *s = steps + index;
     const uint part = get_group_id(0), parts = get_num_groups(0);
-    const ulong skip = (ulong)s->column * s->width * (s->type[1] == TFM_STEP_F32 ? 4 : 2);
     const struct tfm_matrix product = {(__global const tfm_cell *)(g + s->at[0]),
-                                       weight + s->at[1] + skip,
+                                       weight + s->at[1],
                                        weight,
-                                       (__global float *)(dx + s->at[2]),
+                                       (__global float *)(dx + s->at[2]) +
+                                           (ulong)s->first * s->width,
                                        (__global tfm_cell *)(tile + s->at[3]) +
                                            (ulong)part * s->scratch,
-                                       TFM_MATRIX_STRIDE(s->columns),
+                                       TFM_SLOPES_STRIDE(s->out),
                                        s->width,
                                        s->type[1],
                                        TFM_STEP_NONE,
-                                       tfm_rows(s, rows),
-                                       s->columns,
+                                       tfm_chunk_rows(s, rows),
+                                       s->out,
                                        s->width};
 
-    tfm_matrix(0, 0, s->column > 0, &product, part, parts);
+    tfm_matrix(0, 0, 0, &product, part, parts);
 }

@@ -2,7 +2,8 @@
  * cross_entropy and its gradient in the group shape; cross_entropy.cl has formulas, shapes and dtypes.
  *
  * Work map of partial: a unit is 4 rows times the classes of a chunk, of which each work-item takes every
- * size-th; what they have is put together through local memory. Slopes: as in matrix_group.cl. */
+ * size-th; what they have is put together through local memory. Slopes: a unit is 4 rows times as many classes as
+ * a group has work-items. */
 #ifndef TFM_MATRIX_GROUP_CL
 #include "matrix_group.cl"
 #endif
@@ -33,17 +34,19 @@ static float tfm_cross_entropy_group_bend(float *logit, float softcap)
 
 __kernel void tfm_run_cross_entropy_group(__global const uchar *x, __global const uchar *weight,
                                           __global const uchar *targets, __global uchar *partial,
-                                          __global uchar *unused,
+                                          __global uchar *logits, __global uchar *unused,
                                           __global const struct tfm_step *steps, uint index,
                                           __global const int *rows, __local float *cells)
 {
     __global const struct tfm_step *s = steps + index;
     const uint group = (uint)get_group_id(0), groups = (uint)get_num_groups(0);
-    const uint size = (uint)get_local_size(0), me = (uint)get_local_id(0), n = tfm_rows(s, rows);
+    const uint size = (uint)get_local_size(0), me = (uint)get_local_id(0);
+    const uint n = tfm_chunk_rows(s, rows);
     const uint bands = (n + TFM_MATRIX_GROUP_ROWS - 1) / TFM_MATRIX_GROUP_ROWS;
     const uint chunks = (s->out + s->columns - 1) / s->columns;
     const ulong units = (ulong)bands * chunks, end = tfm_share(units, group + 1, groups);
-    __global const int *target = (__global const int *)(targets + s->at[2]);
+    __global const int *target = (__global const int *)(targets + s->at[2]) + s->first;
+    __global float *kept = (__global float *)(logits + s->at[4]);
     (void)unused; /* the workspace of the wide shape */
 
     for (ulong unit = tfm_share(units, group, groups); unit < end; unit++) {
@@ -57,11 +60,14 @@ __kernel void tfm_run_cross_entropy_group(__global const uchar *x, __global cons
             mass[t] = picked[t] = 0.0f;
         }
         for (uint class = chunk * s->columns + me; class < stop; class += size) {
-            tfm_cross_entropy_group_logits((__global const float *)(x + s->at[0]),
+            tfm_cross_entropy_group_logits((__global const float *)(x + s->at[0]) +
+                                               (ulong)s->first * s->width,
                                            weight + s->at[1], s->type[1], s->width, m, last, class,
                                            logit);
             for (uint t = 0; t < TFM_MATRIX_GROUP_ROWS; t++) {
                 const float before = most[t];
+                if (s->type[4] != TFM_STEP_NONE && t <= last)
+                    kept[(ulong)(m + t) * TFM_LOGITS_STRIDE(s->out) + class] = logit[t];
                 tfm_cross_entropy_group_bend(&logit[t], s->softcap);
                 most[t] = fmax(before, logit[t]);
                 mass[t] = mass[t] * exp(before - most[t]) + exp(logit[t] - most[t]);
@@ -85,38 +91,36 @@ __kernel void tfm_run_cross_entropy_group(__global const uchar *x, __global cons
 }
 
 __kernel void
-tfm_run_cross_entropy_slopes_group(__global const uchar *x, __global const uchar *weight,
-                                   __global const uchar *targets, __global const uchar *lse,
-                                   __global const uchar *dloss, __global uchar *g,
-                                   __global uchar *unused, __global const struct tfm_step *steps,
-                                   uint index, __global const int *rows, __local float *cells)
+tfm_run_cross_entropy_slopes_group(__global const uchar *targets, __global const uchar *lse,
+                                   __global const uchar *dloss, __global const uchar *logits,
+                                   __global uchar *slopes, __global uchar *unused,
+                                   __global const struct tfm_step *steps, uint index,
+                                   __global const int *rows, __local float *cells)
 {
     __global const struct tfm_step *s = steps + index;
+    __global const int *target = (__global const int *)(targets + s->at[0]) + s->first;
+    __global const float *base = (__global const float *)(lse + s->at[1]) + s->first;
+    __global const float *up = (__global const float *)(dloss + s->at[2]) + s->first;
     const uint group = (uint)get_group_id(0), groups = (uint)get_num_groups(0);
-    const uint size = (uint)get_local_size(0), me = (uint)get_local_id(0), n = tfm_rows(s, rows);
+    const uint size = (uint)get_local_size(0), me = (uint)get_local_id(0);
+    const uint n = tfm_chunk_rows(s, rows), stride = TFM_LOGITS_STRIDE(s->out);
     const uint bands = (n + TFM_MATRIX_GROUP_ROWS - 1) / TFM_MATRIX_GROUP_ROWS;
-    const uint strips = (s->columns + size - 1) / size;
+    const uint strips = (s->out + size - 1) / size;
     const ulong units = (ulong)bands * strips, end = tfm_share(units, group + 1, groups);
-    (void)unused;
+    (void)unused; /* the slopes of the wide shape as products of bf16 read them */
     (void)cells;
 
     for (ulong unit = tfm_share(units, group, groups); unit < end; unit++) {
         const uint m = (uint)(unit % bands) * TFM_MATRIX_GROUP_ROWS;
-        const uint i = (uint)(unit / bands) * size + me, class = s->column + i;
-        const uint last = min(n - m, TFM_MATRIX_GROUP_ROWS) - 1;
-        float logit[TFM_MATRIX_GROUP_ROWS];
-        if (i >= s->columns)
+        const uint class = (uint)(unit / bands) * size + me;
+        if (class >= s->out)
             continue;
-        tfm_cross_entropy_group_logits((__global const float *)(x + s->at[0]), weight + s->at[1],
-                                       s->type[1], s->width, m, last, class, logit);
-        for (uint t = 0; t <= last; t++) {
-            const int target = ((__global const int *)(targets + s->at[2]))[m + t];
-            const float base = ((__global const float *)(lse + s->at[3]))[m + t];
-            const float slope = ((__global const float *)(dloss + s->at[4]))[m + t] *
-                                tfm_cross_entropy_group_bend(&logit[t], s->softcap);
-            const float p = exp(logit[t] - base) - (target == (int)class ? 1.0f : 0.0f);
-            ((__global float *)(g + s->at[5]))[(ulong)(m + t) * s->columns + i] =
-                target < 0 ? 0.0f : slope * p;
+        for (uint row = m; row < min(n, m + TFM_MATRIX_GROUP_ROWS); row++) {
+            const ulong at = (ulong)row * stride + class;
+            float logit = ((__global const float *)(logits + s->at[3]))[at];
+            const float slope = up[row] * tfm_cross_entropy_group_bend(&logit, s->softcap);
+            const float p = exp(logit - base[row]) - (target[row] == (int)class ? 1.0f : 0.0f);
+            ((__global float *)(slopes + s->at[4]))[at] = target[row] < 0 ? 0.0f : slope * p;
         }
     }
 }
@@ -128,18 +132,17 @@ __kernel void tfm_run_cross_entropy_grad_w_group(__global const uchar *g, __glob
 {
     __global const struct tfm_step *s = steps + index;
     const struct tfm_matrix_group product = {(__global const float *)(g + s->at[0]),
-                                             x + s->at[1],
+                                             x + s->at[1] + (ulong)s->first * s->width * 4,
                                              x,
-                                             (__global float *)(dweight + s->at[2]) +
-                                                 (ulong)s->column * s->width,
+                                             (__global float *)(dweight + s->at[2]),
                                              1,
-                                             s->columns,
+                                             TFM_LOGITS_STRIDE(s->out),
                                              s->width,
                                              1,
                                              TFM_STEP_F32,
                                              TFM_STEP_NONE,
-                                             s->columns,
-                                             tfm_rows(s, rows),
+                                             s->out,
+                                             tfm_chunk_rows(s, rows),
                                              s->width};
     (void)unused;
     (void)cells;
@@ -154,22 +157,22 @@ __kernel void tfm_run_cross_entropy_grad_x_group(__global const uchar *g,
                                                  __global const int *rows, __local float *cells)
 {
     __global const struct tfm_step *s = steps + index;
-    const ulong skip = (ulong)s->column * s->width * (s->type[1] == TFM_STEP_F32 ? 4 : 2);
     const struct tfm_matrix_group product = {(__global const float *)(g + s->at[0]),
-                                             weight + s->at[1] + skip,
+                                             weight + s->at[1],
                                              weight,
-                                             (__global float *)(dx + s->at[2]),
-                                             s->columns,
+                                             (__global float *)(dx + s->at[2]) +
+                                                 (ulong)s->first * s->width,
+                                             TFM_LOGITS_STRIDE(s->out),
                                              1,
                                              s->width,
                                              1,
                                              s->type[1],
                                              TFM_STEP_NONE,
-                                             tfm_rows(s, rows),
-                                             s->columns,
+                                             tfm_chunk_rows(s, rows),
+                                             s->out,
                                              s->width};
     (void)unused;
     (void)cells;
 
-    tfm_matrix_group(&product, s->column > 0);
+    tfm_matrix_group(&product, 0);
 }

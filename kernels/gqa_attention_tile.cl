@@ -8,8 +8,8 @@
  * lane = key: scores of 8 queries times 32 keys are 16 sums in vectors, and no lanes are added up. A
  * vector of V is loaded once for up to four queries that see the same cells. Each query sums over its
  * cells from left to right. */
-#ifndef TFM_COMMON_CL
-#include "common.cl"
+#ifndef TFM_ATTENTION_EXP_CL
+#include "attention_exp.cl"
 #endif
 #define TFM_ATTENTION_TILE_CL
 
@@ -186,42 +186,6 @@ static float16 tfm_attention_adjust(const struct tfm_attention *a, uint j, uint 
     return score;
 }
 
-/* exp of what is not above 0, to 2 units in the last place; below -88, and of -INFINITY, 0. e^x = 2^n e^r
- * with |r| <= ln 2 / 2, e^r by the polynomial of Cephes' expf. */
-TFM_INLINE float16 tfm_attention_exp(float16 x)
-{
-    x = select(x, (float16)(-88.0f), isless(x, (float16)(-88.0f)));
-    const float16 bits = tfm_round_bits(x * 1.44269504f), n = bits - TFM_ROUNDING;
-    float16 r = fma(n, (float16)(-0.693359375f), x), p = 1.9875691500e-4f;
-
-    r = fma(n, (float16)(2.12194440e-4f), r);
-    p = fma(p, r, (float16)(1.3981999507e-3f));
-    p = fma(p, r, (float16)(8.3334519073e-3f));
-    p = fma(p, r, (float16)(4.1665795894e-2f));
-    p = fma(p, r, (float16)(1.6666665459e-1f));
-    p = fma(p, r, (float16)(5.0000001201e-1f));
-    p = fma(p, r * r, r) + 1.0f;
-    return p * as_float16((as_int16(bits) << 23) + (127 << 23));
-}
-
-/* exp of what is not above 0, for plain causal attention, where nothing is masked by a weight of 0: 2^n 2^r with
- * |r| <= 1/2, 2^r by its series, to 2 units in the last place near 0; what is below -87 counts as that. */
-TFM_INLINE float16 tfm_attention_weight(float16 x)
-{
-    x *= 1.44269504f;
-    x = x < (float16)(-126.0f) ? (float16)(-126.0f) : x;
-    const float16 bits = tfm_round_bits(x), r = x - (bits - TFM_ROUNDING);
-    float16 p = 1.5403530e-4f;
-
-    p = fma(p, r, (float16)(1.3333558e-3f));
-    p = fma(p, r, (float16)(9.6181291e-3f));
-    p = fma(p, r, (float16)(5.5504109e-2f));
-    p = fma(p, r, (float16)(2.4022651e-1f));
-    p = fma(p, r, (float16)(6.9314718e-1f));
-    p = fma(p, r, (float16)(1.0f));
-    return as_float16(as_int16(p) + (as_int16(bits) << 23));
-}
-
 /* From the scores the probabilities (not yet divided) of query j over cells [skip, seen) of the tile that begins at
  * `cell`; returns the factor that earlier sums of this split shrink by. */
 static float tfm_attention_softmax(struct tfm_attention *a, uint j, uint skip, uint seen, uint cell,
@@ -249,8 +213,8 @@ static float tfm_attention_softmax(struct tfm_attention *a, uint j, uint skip, u
 
     for (i = skip & ~15u; i < seen; i += 16) {
         const float16 below = vload16(0, p + i) - base;
-        const float16 weight =
-            TFM_ATTENTION_GENERAL ? tfm_attention_exp(below) : tfm_attention_weight(below);
+        const float16 weight = TFM_ATTENTION_GENERAL ? tfm_attention_exp(below)
+                                                     : tfm_attention_power(below * 1.44269504f);
         tfm_put16(weight, 0, p + i);
         mass += weight;
     }

@@ -28,7 +28,7 @@ typedef float tfm_f32;
 #define TFM_STEP_Q8_0 7u
 #define TFM_STEP_NONE 0xffffffffu /* type of an absent operand */
 
-#define TFM_STEP_OPERANDS 8
+#define TFM_STEP_OPERANDS 10
 
 /* Packed weights: panels of 16 output rows. Plain types [in][16]; block types [in/32] of: d[16] f16
  * (, m[16] f16), then the quants by fours of k, lane r holding k = 4j..4j+3 of row r: 4-bit
@@ -42,6 +42,9 @@ typedef float tfm_f32;
 /* Cells of two bf16 from one row to the next of a matrix with rows of k values: whole vectors, and never a power
  * of two of them, whose rows would meet in few places of a cache. */
 #define TFM_BF16_STRIDE(k) (16u * (((k) + 31u) / 32u | 1u))
+
+/* Floats from one row to the next of a chunk of logits, for the same reasons. */
+#define TFM_LOGITS_STRIDE(classes) (2u * TFM_BF16_STRIDE(classes))
 
 /* The rows that a step works on. */
 #define TFM_STEP_ALL_ROWS 0u /* N of the run */
@@ -108,10 +111,17 @@ struct tfm_step {
     tfm_u32 cells_a_split;
     tfm_u32 sums_at, raw_at; /* floats of scratch before the sums of x, and before products */
 
-    tfm_u32 inverse;                       /* rope: 1 = by the negative angle */
-    tfm_u32 stats_at, bias_at, partial_at; /* attention_grad: floats of workspace before each */
-    tfm_u32 column, columns; /* cross_entropy: first class of a chunk, and how many it has */
+    tfm_u32 inverse;             /* rope: 1 = by the negative angle */
+    tfm_u32 bias_at, partial_at; /* attention_grad: floats of workspace before each */
+    tfm_u32 sums;                /* attention_grad: TFM_SUMS_* */
+    tfm_u32 kept;                /* attention_grad: cells whose weights a part has room for */
+    tfm_u32 columns;             /* cross_entropy: classes of a chunk */
+    tfm_u32 first, most;         /* ... first of a chunk of rows, most that it has; 0 = all */
 };
+
+/* The sums that a launch of attention_grad makes. */
+#define TFM_SUMS_ROWS  1u /* of rows, over cells: dq and delta */
+#define TFM_SUMS_CELLS 2u /* of cells, over rows: dk and dv */
 
 /* The rows of one run (struct tfm_rows), an array of int: these words, then slot [S], start [S],
  * past [S], out [R at full capacity]. */

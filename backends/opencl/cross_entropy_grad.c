@@ -1,69 +1,62 @@
 /* SPDX-License-Identifier: MIT
- * cross_entropy_grad: for each chunk of classes the slopes of its logits, then their products with x and with
- * the weight: three launches of kernels/cross_entropy.cl or cross_entropy_group.cl, and where they are products of
- * bf16 one before each that rounds x or the slopes. A sum over the classes goes
- * on from chunk to chunk in one order, so that the bits do not depend on how many there are. */
-#include <string.h>
-
-#include "backends/opencl/internal.h"
+ * cross_entropy_grad: for each chunk of rows its logits, their slopes, and the products of these with the weight and
+ * with x: four launches of kernels/cross_entropy.cl or cross_entropy_group.cl, and where the logits are products of
+ * bf16 one before that rounds x. Loss and lse of the cross_entropy that goes with it, if there is one, come from the
+ * same logits, by one launch more. A sum over the rows goes on from chunk to chunk in one order, so that the bits do
+ * not depend on how many there are. */
+#include "backends/opencl/cross_entropy.h"
 #include "lib/core/checked.h"
 
-/* Slopes that are kept at once, in floats, and the fewest classes of a chunk. */
-enum { SLOPES = 1 << 20, COLUMNS_LEAST = 512 };
-/* Of matrix.cl: columns of a tile, values of k in it. */
-enum { WIDTH = TFM__CL_MATRIX_WIDTH, DEPTH = TFM__CL_MATRIX_DEPTH };
+/* Logits that are kept at once, and the fewest rows of a chunk: each reads and writes all of the weight's gradient. */
+enum { LOGITS = 1 << 21, ROWS_LEAST = 128 };
 
-/* Operand 0 of each is what is rounded for products of bf16. */
-enum { SLOPES_PRODUCT, GRAD_X, GRAD_W, PRODUCTS };
-
-/* at, all: bytes; the workspace is tiles, slopes, then what is rounded for each product. */
+/* at: in the workspace, behind what cross_entropy.h says: the logits of a chunk; as bf16 in the two orders that
+ * products read, else the slopes lie in their place. Bytes. */
 struct sizes {
-    size_t columns, scratch, scratch_bytes, slopes_bytes, at[PRODUCTS], all;
-    struct tfm__cl_matrix products[PRODUCTS];
+    struct tfm__cl_logits logits;
+    size_t rows, chunk, chunks, kept, straight, turned, all;
 };
 
-static int measure_rounded(const struct tfm__cl_device *d, const struct tfm_node *node, size_t rows,
-                           struct sizes *s)
+/* count [..] of size bytes each, behind s->all; *at: where. */
+static int append(struct sizes *s, size_t count, size_t size, size_t *at)
 {
-    const size_t width = (size_t)node->inputs[1]->shape[1];
-    const int bf16 = tfm__cl_matrix_is_bf16(d, node->inputs[1]);
+    size_t bytes;
 
-    s->products[SLOPES_PRODUCT] = (struct tfm__cl_matrix){.m = rows, .k = width};
-    s->products[GRAD_X] = (struct tfm__cl_matrix){.m = rows, .k = s->columns};
-    s->products[GRAD_W] = (struct tfm__cl_matrix){.turned = 1, .m = s->columns, .k = rows};
-    for (int i = 0; i < PRODUCTS; i++) {
-        size_t bytes = 0;
-        s->products[i].file = "cross_entropy.cl";
-        s->products[i].bf16 = bf16;
-        s->at[i] = s->all;
-        if ((bf16 && !tfm__cl_matrix_rounded(&s->products[i], &bytes)) ||
-            tfm__add_size(s->all, bytes, &s->all))
-            return 0;
-    }
-    return 1;
+    *at = s->all;
+    return !tfm__mul_size(count, size, &bytes) && !tfm__align_size(bytes, TFM_ALIGNMENT, &bytes) &&
+           !tfm__add_size(s->all, bytes, &s->all);
+}
+
+static int append_rounded(struct sizes *s, const struct tfm__cl_matrix *product, size_t *at)
+{
+    size_t bytes;
+
+    return tfm__cl_matrix_rounded(product, &bytes) && append(s, bytes, 1, at);
 }
 
 static int measure(const struct tfm__cl_device *d, const struct tfm_node *node,
                    const struct tfm_capacity *capacity, struct sizes *s)
 {
     const size_t classes = (size_t)node->inputs[1]->shape[0];
-    const size_t width = (size_t)node->inputs[1]->shape[1];
-    const size_t rows = (size_t)tfm_tensor_rows_most(node->inputs[0], capacity);
-    size_t depth = width;
 
-    s->columns = rows ? SLOPES / rows / WIDTH * WIDTH : classes;
-    s->columns = s->columns < COLUMNS_LEAST ? COLUMNS_LEAST : s->columns;
-    s->columns = s->columns < classes ? s->columns : classes;
-    depth = depth < DEPTH ? DEPTH : depth; /* of the products: rows or columns, up to DEPTH */
-    if (tfm__mul_size(depth, WIDTH, &s->scratch) ||
-        tfm__mul_size(s->scratch, d->parts * sizeof(float), &s->scratch_bytes) ||
-        tfm__mul_size(rows, s->columns * sizeof(float), &s->slopes_bytes) ||
-        tfm__align_size(s->scratch_bytes, TFM_ALIGNMENT, &s->scratch_bytes) ||
-        tfm__align_size(s->slopes_bytes, TFM_ALIGNMENT, &s->slopes_bytes) ||
-        tfm__add_size(s->scratch_bytes, s->slopes_bytes, &s->all))
+    s->rows = (size_t)tfm_tensor_rows_most(node->inputs[0], capacity);
+    s->chunk = LOGITS / classes / ROWS_LEAST * ROWS_LEAST;
+    s->chunk = s->chunk < ROWS_LEAST ? ROWS_LEAST : s->chunk;
+    s->chunk = s->chunk < s->rows ? s->chunk : s->rows;
+    s->chunks = s->rows ? (s->rows + s->chunk - 1) / s->chunk : 0;
+    if (classes > UINT32_MAX / 4 || /* strides of logits */
+        !tfm__cl_logits_measure(d, node, capacity, s->chunk, TFM__CL_MATRIX_DEPTH, &s->logits))
         return 0;
-    return measure_rounded(d, node, rows, s) && s->scratch <= UINT32_MAX &&
-           (!d->max_alloc || s->all <= d->max_alloc);
+    const struct tfm__cl_matrix straight = {.m = s->chunk, .k = classes},
+                                turned = {.turned = 1, .m = classes, .k = s->chunk};
+    s->all = s->logits.all;
+    if (!append(s, s->chunk, TFM_LOGITS_STRIDE(classes) * sizeof(float), &s->kept))
+        return 0;
+    s->straight = s->turned = s->kept;
+    if (s->logits.product.bf16 &&
+        (!append_rounded(s, &straight, &s->straight) || !append_rounded(s, &turned, &s->turned)))
+        return 0;
+    return !d->max_alloc || s->all <= d->max_alloc;
 }
 
 static int supports(const struct tfm__cl_device *d, const struct tfm_node *node,
@@ -74,87 +67,100 @@ static int supports(const struct tfm__cl_device *d, const struct tfm_node *node,
     if (!tfm__cl_is_activation(d, node->inputs[1], reason, size))
         return 0;
     if (!measure(d, node, capacity, &s))
-        return tfm__cl_refuse(reason, size, "the workspace of %lld rows does not fit a buffer",
-                              (long long)tfm_tensor_rows_most(node->inputs[0], capacity));
+        return tfm__cl_refuse(reason, size,
+                              "the workspace of %lld rows and %lld classes does not fit a buffer",
+                              (long long)tfm_tensor_rows_most(node->inputs[0], capacity),
+                              (long long)node->inputs[1]->shape[0]);
     return 1;
 }
 
-static enum tfm_status append(struct tfm__cl_planner *p, const char *wide, const char *group,
-                              const struct tfm__cl_launch *launch,
-                              const struct tfm__cl_matrix *product, size_t at)
+/* One launch of the chunk, with products' options where the logits are products of bf16. */
+static enum tfm_status launch(struct tfm__cl_planner *p, const struct sizes *s,
+                              struct tfm__cl_launch *l, const char *wide, const char *group)
 {
-    struct tfm__cl_launch l = *launch;
-
-    l.operands[l.n_operands++] = tfm__cl_operand_workspace(0);
-    l.cost = (uint64_t)l.step.width * l.step.columns;
     if (p->device->settings.shape == TFM__CL_GROUP) {
-        l.kernel = (struct tfm__cl_kernel){"cross_entropy_group.cl", group, NULL};
-        return tfm__cl_plan_group(p, &l, 0, 1);
+        l->kernel = (struct tfm__cl_kernel){"cross_entropy_group.cl", group, NULL};
+        return tfm__cl_plan_group(p, l, 0, 1);
     }
-    l.kernel = (struct tfm__cl_kernel){"cross_entropy.cl", wide, NULL};
-    const enum tfm_status status =
-        product->bf16 ? tfm__cl_matrix_round(p, &l, product, at) : TFM_STATUS_OK;
-    return status == TFM_STATUS_OK ? tfm__cl_plan_launch(p, &l) : status;
+    l->kernel = (struct tfm__cl_kernel){
+        "cross_entropy.cl", wide, s->logits.product.bf16 ? p->device->settings.bf16_options : NULL};
+    return tfm__cl_plan_launch(p, l);
 }
 
-/* The launches of classes [step.column, step.column + step.columns). */
-static enum tfm_status plan_chunk(struct tfm__cl_planner *p, const struct tfm_node *node,
-                                  const struct tfm_step *step, const struct sizes *s)
+static enum tfm_status plan_slopes(struct tfm__cl_planner *p, const struct tfm_node *node,
+                                   const struct tfm_step *step, const struct sizes *s)
 {
-    const struct tfm__cl_operand slopes = tfm__cl_operand_workspace(s->scratch_bytes);
-    struct tfm__cl_matrix products[PRODUCTS];
-    const struct tfm__cl_operand x = tfm__cl_operand_of(p, node->inputs[0], TFM__CL_RAW);
-    const struct tfm__cl_operand weight = tfm__cl_operand_of(p, node->inputs[1], TFM__CL_RAW);
-    const struct tfm_tensor *dweight = tfm__cl_input(node, 5);
-    const struct tfm__cl_launch slope = {
+    struct tfm__cl_launch l = {
         .step = *step,
         .n_operands = 6,
-        .operands = {x, weight, tfm__cl_operand_of(p, node->inputs[2], TFM__CL_RAW),
+        .operands = {tfm__cl_operand_of(p, node->inputs[2], TFM__CL_RAW),
                      tfm__cl_operand_of(p, node->inputs[3], TFM__CL_RAW),
-                     tfm__cl_operand_of(p, node->inputs[4], TFM__CL_RAW), slopes}};
-    const struct tfm__cl_launch grad_x = {
-        .step = *step,
-        .n_operands = 3,
-        .operands = {slopes, weight, tfm__cl_operand_of(p, node->outputs[0], TFM__CL_RAW)}};
-    const struct tfm__cl_launch grad_w = {
-        .step = *step,
-        .n_operands = 3,
-        .operands = {slopes, x, tfm__cl_operand_of(p, dweight, TFM__CL_RAW)}};
-    memcpy(products, s->products, sizeof products);
-    products[SLOPES_PRODUCT].rounded = step->column > 0;
-    products[GRAD_X].k = products[GRAD_W].m = step->columns;
-    enum tfm_status status =
-        append(p, "tfm_run_cross_entropy_slopes", "tfm_run_cross_entropy_slopes_group", &slope,
-               &products[SLOPES_PRODUCT], s->at[SLOPES_PRODUCT]);
+                     tfm__cl_operand_of(p, node->inputs[4], TFM__CL_RAW),
+                     tfm__cl_operand_workspace(s->kept), tfm__cl_operand_workspace(s->straight),
+                     tfm__cl_operand_workspace(s->turned)},
+        .cost = 16 * (uint64_t)step->out / s->chunks,
+    };
 
+    return launch(p, s, &l, "tfm_run_cross_entropy_slopes", "tfm_run_cross_entropy_slopes_group");
+}
+
+/* dx, or dweight: slopes in one of their orders times `factor`, to `to`. */
+static enum tfm_status plan_product(struct tfm__cl_planner *p, const struct tfm_step *step,
+                                    const struct sizes *s, size_t slopes,
+                                    const struct tfm_tensor *factor, const struct tfm_tensor *to,
+                                    const char *wide, const char *group)
+{
+    struct tfm__cl_launch l = {
+        .step = *step,
+        .n_operands = 4,
+        .operands = {tfm__cl_operand_workspace(slopes), tfm__cl_operand_of(p, factor, TFM__CL_RAW),
+                     tfm__cl_operand_of(p, to, TFM__CL_RAW), tfm__cl_operand_workspace(0)},
+        .cost = (uint64_t)step->width * step->out / s->chunks,
+    };
+
+    return launch(p, s, &l, wide, group);
+}
+
+/* The launches of the rows [step->first, + step->most). */
+static enum tfm_status plan_chunk(struct tfm__cl_planner *p, const struct tfm_node *node,
+                                  const struct tfm_node *forward, const struct tfm_step *step,
+                                  const struct sizes *s)
+{
+    const struct tfm_tensor *dweight = tfm__cl_input(node, 5);
+    struct tfm__cl_logits logits = s->logits;
+
+    logits.product.rounded = step->first > 0;
+    enum tfm_status status =
+        tfm__cl_logits_plan(p, node, step, &logits, tfm__cl_operand_workspace(s->kept),
+                            (uint64_t)step->width * step->out / s->chunks);
+    if (status == TFM_STATUS_OK && forward)
+        status = tfm__cl_logits_merge(p, forward, step, &logits);
     if (status == TFM_STATUS_OK)
-        status = append(p, "tfm_run_cross_entropy_grad_x", "tfm_run_cross_entropy_grad_x_group",
-                        &grad_x, &products[GRAD_X], s->at[GRAD_X]);
+        status = plan_slopes(p, node, step, s);
+    if (status == TFM_STATUS_OK)
+        status = plan_product(p, step, s, s->straight, node->inputs[1], node->outputs[0],
+                              "tfm_run_cross_entropy_grad_x", "tfm_run_cross_entropy_grad_x_group");
     if (status == TFM_STATUS_OK && dweight)
-        status = append(p, "tfm_run_cross_entropy_grad_w", "tfm_run_cross_entropy_grad_w_group",
-                        &grad_w, &products[GRAD_W], s->at[GRAD_W]);
+        status = plan_product(p, step, s, s->turned, node->inputs[0], dweight,
+                              "tfm_run_cross_entropy_grad_w", "tfm_run_cross_entropy_grad_w_group");
     return status;
 }
 
 static enum tfm_status plan(struct tfm__cl_planner *p, const struct tfm_node *node)
 {
-    const size_t classes = (size_t)node->inputs[1]->shape[0];
-    struct tfm_step step = tfm__cl_step(node);
+    const struct tfm_node *forward = tfm__cl_cross_entropy_forward(p, node);
     enum tfm_status status = TFM_STATUS_OK;
     struct sizes s;
 
     if (!measure(p->device, node, p->capacity, &s))
         return p->device->host->error(p->err, TFM_STATUS_UNSUPPORTED,
                                       "opencl: cross_entropy_grad: the workspace is too large");
-    step.width = (uint32_t)node->inputs[1]->shape[1];
-    step.out = (uint32_t)classes;
-    step.scratch = (uint32_t)s.scratch;
-    step.softcap = (float)node->attrs.softcap;
+    struct tfm_step step = tfm__cl_logits_step(node, &s.logits);
+    step.most = (uint32_t)s.chunk;
     tfm__cl_plan_workspace(p, s.all);
-    for (size_t column = 0; column < classes && status == TFM_STATUS_OK; column += s.columns) {
-        step.column = (uint32_t)column;
-        step.columns = (uint32_t)(classes - column < s.columns ? classes - column : s.columns);
-        status = plan_chunk(p, node, &step, &s);
+    for (size_t row = 0; row < s.rows && status == TFM_STATUS_OK; row += s.chunk) {
+        step.first = (uint32_t)row;
+        status = plan_chunk(p, node, forward, &step, &s);
     }
     return status;
 }

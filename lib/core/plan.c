@@ -392,6 +392,17 @@ void tfm_plan_summarize(const struct tfm_plan *plan, struct tfm_plan_summary *su
         summary->state_bytes += plan->states[s].bytes;
 }
 
+void tfm_plan_summary_add(struct tfm_plan_summary *sum, const struct tfm_plan_summary *summary)
+{
+    sum->nodes += summary->nodes;
+    sum->segments += summary->segments;
+    sum->fallbacks += summary->fallbacks;
+    sum->device_changes += summary->device_changes;
+    sum->arena_bytes += summary->arena_bytes;
+    if (summary->state_bytes > sum->state_bytes)
+        sum->state_bytes = summary->state_bytes;
+}
+
 enum tfm_status tfm_plan_describe(const struct tfm_plan *plan, uint32_t node,
                                   struct tfm_plan_node *description)
 {

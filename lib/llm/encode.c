@@ -16,6 +16,7 @@ enum {
     CACHE_SLOTS = 1 << 13, /* a power of two */
     CACHE_WORD_BYTES = 16,
     CACHE_TOKENS = 5,
+    WATCH_BYTES = 1 << 18, /* some hundredths of a second */
 };
 
 struct cached_word {
@@ -29,7 +30,9 @@ struct encoding {
     const unsigned char *text;
     int32_t *ids;
     size_t n, capacity;
-    struct cached_word *cache; /* NULL = none */
+    struct cached_word *cache;             /* NULL = none */
+    const struct tfm__encode_watch *watch; /* NULL = nobody watches */
+    size_t size, look;                     /* of the text; where the watch is asked next */
     struct tfm__bpe_scratch scratch;
     struct tfm_error *err;
 };
@@ -130,6 +133,17 @@ static enum tfm_status put_word(struct encoding *e, size_t begin, size_t end)
     return status;
 }
 
+static enum tfm_status ask_watch(struct encoding *e, size_t at)
+{
+    if (!e->watch || at < e->look)
+        return TFM_STATUS_OK;
+    e->look = at + WATCH_BYTES;
+    return e->watch->go_on(e->watch->context, at, e->size)
+               ? TFM_STATUS_OK
+               : tfm_error_set(e->err, TFM_STATUS_CANCELLED, "stopped at byte %zu of %zu", at,
+                               e->size);
+}
+
 /* Text without written-out tokens. The splitter must not see what is behind it. */
 static enum tfm_status put_text(struct encoding *e, size_t begin, size_t end)
 {
@@ -141,6 +155,8 @@ static enum tfm_status put_text(struct encoding *e, size_t begin, size_t end)
             begin + e->tokenizer->splitter->next(e->text + begin, end - begin, at - begin);
         status = put_word(e, at, next);
         at = next;
+        if (status == TFM_STATUS_OK)
+            status = ask_watch(e, at);
     }
     return status;
 }
@@ -163,11 +179,16 @@ static enum tfm_status put_all(struct encoding *e, size_t size, unsigned flags)
     return status == TFM_STATUS_OK ? put_text(e, at, size) : status;
 }
 
-enum tfm_status tfm_tokenizer_encode(const struct tfm_tokenizer *tokenizer, const char *text,
-                                     size_t size, unsigned flags, int32_t **ids, size_t *n,
-                                     struct tfm_error *err)
+enum tfm_status tfm__tokenizer_encode(const struct tfm_tokenizer *tokenizer, const char *text,
+                                      size_t size, unsigned flags,
+                                      const struct tfm__encode_watch *watch, int32_t **ids,
+                                      size_t *n, struct tfm_error *err)
 {
-    struct encoding e = {.tokenizer = tokenizer, .text = (const unsigned char *)text, .err = err};
+    struct encoding e = {.tokenizer = tokenizer,
+                         .text = (const unsigned char *)text,
+                         .watch = watch,
+                         .size = size,
+                         .err = err};
     int bos = (flags & TFM_TOKENIZE_BOS) && tokenizer->add_bos;
     size_t valid;
     enum tfm_status status;
@@ -204,4 +225,11 @@ enum tfm_status tfm_tokenizer_encode(const struct tfm_tokenizer *tokenizer, cons
     *ids = e.ids;
     *n = e.n;
     return TFM_STATUS_OK;
+}
+
+enum tfm_status tfm_tokenizer_encode(const struct tfm_tokenizer *tokenizer, const char *text,
+                                     size_t size, unsigned flags, int32_t **ids, size_t *n,
+                                     struct tfm_error *err)
+{
+    return tfm__tokenizer_encode(tokenizer, text, size, flags, NULL, ids, n, err);
 }

@@ -20,4 +20,16 @@ struct tfm_tokenizer {
     int add_bos;
 };
 
+/* go_on is called now and then with the bytes that are done; once it returns 0 encoding ends with CANCELLED. */
+struct tfm__encode_watch {
+    int (*go_on)(void *context, size_t done, size_t size);
+    void *context;
+};
+
+/* As tfm_tokenizer_encode; watch NULL = nobody. */
+enum tfm_status tfm__tokenizer_encode(const struct tfm_tokenizer *tokenizer, const char *text,
+                                      size_t size, unsigned flags,
+                                      const struct tfm__encode_watch *watch, int32_t **ids,
+                                      size_t *n, struct tfm_error *err);
+
 #endif

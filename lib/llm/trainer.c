@@ -391,12 +391,7 @@ void tfm_trainer_summarize(const struct tfm_trainer *trainer, struct tfm_plan_su
 
     tfm_plan_summarize(trainer->train.plan, summary);
     tfm_optimizer_summarize(trainer->optimizer, &update);
-    summary->nodes += update.nodes;
-    summary->segments += update.segments;
-    summary->fallbacks += update.fallbacks;
-    summary->device_changes += update.device_changes;
-    summary->arena_bytes += update.arena_bytes;
-    summary->state_bytes = update.state_bytes;
+    tfm_plan_summary_add(summary, &update);
 }
 
 const struct tfm_plan *tfm_trainer_plan(const struct tfm_trainer *trainer)

@@ -67,8 +67,15 @@ enum tfm_status tfm__trainer_run_fits(const struct tfm_trainer *trainer, struct 
 enum tfm_status tfm__trainer_fits(const struct tfm_trainer *trainer, const struct tfm_graph *graph,
                                   size_t arena, struct tfm_error *err);
 
-/* ---- trainer_weights.c: the name of the first parameter that is not finite, NULL = all are ---- */
+/* ---- trainer_weights.c ---- */
+
+/* The name of the first parameter that is not finite, NULL = all are. */
 const char *tfm__trainer_not_finite(const struct tfm_trainer *trainer);
+/* 1 if n values are. */
+int tfm__trainer_finite(enum tfm_dtype dtype, const void *values, size_t n);
+/* No step may follow, and nothing be saved, since a variable is not finite. Returns BACKEND. */
+enum tfm_status tfm__trainer_spoilt(struct tfm_trainer *trainer, const char *name,
+                                    struct tfm_error *err);
 
 /* ---- trainer_identity.c: model, settings and data as text; NULL when out of memory ---- */
 char *tfm__trainer_identity(const struct tfm_trainer *trainer);

@@ -57,6 +57,7 @@ static enum tfm_status no_memory(const char *what, struct tfm_error *err)
 /* ---- saving ---- */
 
 struct saving {
+    struct tfm_trainer *trainer;
     struct tfm_checkpoint_writer *writer;
     struct tfm_error *err;
 };
@@ -70,6 +71,9 @@ static enum tfm_status put(void *context, struct tfm_exec *exec, const struct tf
 
     if (status == TFM_STATUS_OK)
         status = tfm_exec_state_read(exec, tensor->name, values, bytes, saving->err);
+    if (status == TFM_STATUS_OK &&
+        !tfm__trainer_finite(tensor->dtype, values, tfm__trainer_elements(tensor)))
+        status = tfm__trainer_spoilt(saving->trainer, tensor->name, saving->err);
     if (status == TFM_STATUS_OK)
         status = tfm_checkpoint_section(saving->writer, tensor->name, values, bytes, saving->err);
     free(values);
@@ -80,7 +84,7 @@ static enum tfm_status put_all(struct tfm_trainer *t, struct tfm_checkpoint_writ
                                struct tfm_error *err)
 {
     unsigned char counters[8 * COUNTERS];
-    struct saving saving = {writer, err};
+    struct saving saving = {t, writer, err};
 
     tfm__le_store(counters, t->step, 8);
     tfm__le_store(counters + 8, t->place, 8);
@@ -109,6 +113,8 @@ enum tfm_status tfm_trainer_save(struct tfm_trainer *trainer, const char *path,
     if (status == TFM_STATUS_OK)
         status = tfm_checkpoint_writer_finish(writer, err);
     tfm_checkpoint_writer_destroy(writer);
+    if (status != TFM_STATUS_OK && t->broken[0])
+        tfm_error_prefix(err, "%s: not written", path);
     return status;
 }
 

@@ -30,10 +30,38 @@ static enum tfm_status read(struct tfm_exec *exec, const struct tfm_tensor *tens
     return status;
 }
 
+/* ---- what is finite ---- */
+
+int tfm__trainer_finite(enum tfm_dtype dtype, const void *values, size_t n)
+{
+    enum { CHUNK = 1024 }; /* a multiple of every block */
+    float chunk[CHUNK];
+    int finite = 1;
+
+    for (size_t first = 0; first < n && finite; first += CHUNK) {
+        const size_t now = n - first < CHUNK ? n - first : CHUNK;
+        tfm_dtype_to_f32(dtype, values, first, now, chunk);
+        for (size_t i = 0; i < now; i++)
+            finite &= isfinite(chunk[i]) != 0;
+    }
+    return finite;
+}
+
+/* A step ends with a finite loss and finite gradients; what it made of the parameters is only seen in them. */
+enum tfm_status tfm__trainer_spoilt(struct tfm_trainer *trainer, const char *name,
+                                    struct tfm_error *err)
+{
+    snprintf(trainer->broken, sizeof trainer->broken, "after step %llu \"%.150s\" is not finite",
+             (unsigned long long)trainer->step, name);
+    return tfm_error_set(err, TFM_STATUS_BACKEND,
+                         "%s: lower the rate or the decay, and go on from the last checkpoint",
+                         trainer->broken);
+}
+
 /* ---- copies ---- */
 
 struct copying {
-    const struct tfm_trainer *trainer;
+    struct tfm_trainer *trainer;
     struct tfm_weights *weights;
     struct tfm_error *err;
 };
@@ -42,7 +70,7 @@ struct copying {
 static enum tfm_status copy(void *context, const struct tfm_tensor *parameter)
 {
     const struct copying *c = context;
-    const struct tfm_trainer *t = c->trainer;
+    struct tfm_trainer *t = c->trainer;
     char name[300];
     float *values = NULL;
 
@@ -51,6 +79,9 @@ static enum tfm_status copy(void *context, const struct tfm_tensor *parameter)
     enum tfm_status status = master
                                  ? read(tfm_optimizer_exec(t->optimizer), master, &values, c->err)
                                  : read(t->train.exec, parameter, &values, c->err);
+    if (status == TFM_STATUS_OK &&
+        !tfm__trainer_finite(TFM_DTYPE_F32, values, tfm__trainer_elements(parameter)))
+        status = tfm__trainer_spoilt(t, parameter->name, c->err);
     if (status == TFM_STATUS_OK)
         status = tfm_weights_set(c->weights, parameter->name, TFM_DTYPE_F32, parameter->rank,
                                  parameter->shape, values,
@@ -81,7 +112,7 @@ enum tfm_status tfm_trainer_weights(struct tfm_trainer *trainer, struct tfm_weig
     return TFM_STATUS_OK;
 }
 
-/* ---- what is not finite ---- */
+/* ---- the first that is not finite ---- */
 
 struct search {
     const struct tfm_trainer *trainer;
@@ -95,10 +126,9 @@ static enum tfm_status look(void *context, const struct tfm_tensor *parameter)
     struct tfm_error err = {0};
     float *values = NULL;
 
-    if (read(search->trainer->train.exec, parameter, &values, &err) == TFM_STATUS_OK) {
-        for (size_t i = 0; i < tfm__trainer_elements(parameter) && !search->found; i++)
-            search->found = isfinite(values[i]) ? NULL : parameter->name;
-    }
+    if (read(search->trainer->train.exec, parameter, &values, &err) == TFM_STATUS_OK &&
+        !tfm__trainer_finite(TFM_DTYPE_F32, values, tfm__trainer_elements(parameter)))
+        search->found = parameter->name;
     free(values);
     return search->found ? TFM_STATUS_INTERNAL : TFM_STATUS_OK;
 }

@@ -16,6 +16,9 @@ static void take(int number, void (*handler)(int))
 
 /* ---- the end ---- */
 
+static const int endings[] = {SIGINT, SIGTERM, SIGHUP};
+enum { ENDINGS = sizeof endings / sizeof *endings };
+
 static void (*last_act)(void);
 
 /* Ends the program as the signal does by itself, so that whoever waits for it sees why. */
@@ -29,12 +32,11 @@ static void end(int number)
 
 void tfm__ending_catch(void (*last)(void))
 {
-    static const int endings[] = {SIGINT, SIGTERM, SIGHUP};
     struct sigaction before;
 
     last_act = last;
     /* one that is ignored (nohup) or caught stays so */
-    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
+    for (size_t i = 0; i < ENDINGS; i++)
         if (sigaction(endings[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL)
             take(endings[i], end);
 }
@@ -85,13 +87,23 @@ void tfm__signals_hold(struct tfm__signals *signals)
     sigset_t ending;
 
     sigemptyset(&ending);
-    sigaddset(&ending, SIGINT);
-    sigaddset(&ending, SIGTERM);
-    sigaddset(&ending, SIGHUP);
+    for (size_t i = 0; i < ENDINGS; i++)
+        sigaddset(&ending, endings[i]);
     sigprocmask(SIG_BLOCK, &ending, &signals->before);
 }
 
 void tfm__signals_release(const struct tfm__signals *signals)
 {
     sigprocmask(SIG_SETMASK, &signals->before, NULL);
+}
+
+int tfm__signals_waiting(void)
+{
+    sigset_t pending;
+    int waiting = 0;
+
+    if (sigpending(&pending) == 0)
+        for (size_t i = 0; i < ENDINGS; i++)
+            waiting |= sigismember(&pending, endings[i]) == 1;
+    return waiting;
 }

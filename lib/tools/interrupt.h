@@ -12,6 +12,8 @@ struct tfm__signals {
 /* SIGINT, SIGTERM and SIGHUP wait until the release: for the time that a temporary file is there. */
 void tfm__signals_hold(struct tfm__signals *signals);
 void tfm__signals_release(const struct tfm__signals *signals);
+/* 1 if one of them waits: time to clean up and release. */
+int tfm__signals_waiting(void);
 
 /* From now on SIGINT, SIGTERM and SIGHUP call `last` before they end the program; in it only what a handler of signals may
  * do. */

@@ -116,28 +116,14 @@ static int open_initial(struct train *train)
     return status == TFM_STATUS_OK ? TFM__EXIT_OK : tfm__failed("--init: %s", err.text);
 }
 
-/* The vocabulary of the configuration, 0 if it leaves that to the tokenizer. */
+/* "vocab" may be left to a tokenizer that is there. */
 static int read_config(struct train *train)
 {
-    const struct tfm__options *options = train->options;
-    const int known = options->tokenizer || exists(options, "tokenizer.gguf");
-    int64_t vocab = 0;
+    const struct tfm_tokenizer *tokenizer = train->data.tokenizer;
 
-    if (known) {
-        struct tfm_tokenizer *tokenizer = NULL;
-        struct tfm_error err;
-        char *own = tfm__train_path(options, "tokenizer.gguf");
-        const char *path = options->tokenizer ? options->tokenizer : own;
-        const enum tfm_status status =
-            own ? tfm_tokenizer_open(path, &tokenizer, &err) : TFM_STATUS_NOMEM;
-        vocab = status == TFM_STATUS_OK ? (int64_t)tfm_tokenizer_vocab(tokenizer) : 0;
-        tfm_tokenizer_destroy(tokenizer);
-        free(own);
-        if (status != TFM_STATUS_OK)
-            return own ? tfm__failed("%s", err.text) : TFM__EXIT_FAILED;
-    }
-    return tfm__config_read(options->config, vocab, train->initial ? NULL : &train->decoder,
-                            &train->settings);
+    return tfm__config_read(train->options->config,
+                            tokenizer ? (int64_t)tfm_tokenizer_vocab(tokenizer) : 0,
+                            train->initial ? NULL : &train->decoder, &train->settings);
 }
 
 static enum tfm_status open_trainer(void *context, struct tfm__setup *setup, struct tfm_error *err)
@@ -187,6 +173,8 @@ static int open_all(struct train *train)
 
     if (code == TFM__EXIT_OK)
         code = open_initial(train);
+    if (code == TFM__EXIT_OK)
+        code = tfm__train_data_begin(train->options, train->initial, &train->data);
     if (code == TFM__EXIT_OK)
         code = read_config(train);
     if (code == TFM__EXIT_OK && train->options->given.save_every)

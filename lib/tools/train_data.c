@@ -34,31 +34,55 @@ static int is_token_file(const char *path)
 
 /* ---- the texts, one after the other ---- */
 
-typedef enum tfm_status add_text(void *context, const char *text, size_t size,
-                                 struct tfm_error *err);
+/* Where reading the texts is. */
+struct reading {
+    struct tfm__progress progress;
+    size_t file, files;
+};
+
+typedef enum tfm_status add_text(void *context, struct reading *reading, const char *text,
+                                 size_t size, struct tfm_error *err);
+
+enum { FILE_PARTS = 1000 }; /* of each file, in the progress of all */
+
+/* As tfm_tokenizer_add_text wants it: no signal waits for the end of a long text. */
+static int go_on(void *context, size_t done, size_t size)
+{
+    struct reading *reading = context;
+    const size_t part = (size_t)((double)FILE_PARTS * (double)done / (double)(size ? size : 1));
+
+    tfm__progress_show(&reading->progress, reading->file * FILE_PARTS + part,
+                       reading->files * FILE_PARTS);
+    return !tfm__signals_waiting();
+}
 
 static int each_text(const char *path, const char *label, add_text *add, void *context,
                      size_t *bytes)
 {
     struct tfm__corpus corpus = {0};
-    struct tfm__progress progress;
+    struct reading reading;
     struct tfm_error err;
+    enum tfm_status status;
     int code = tfm__corpus_open(path, &corpus);
 
-    tfm__progress_init(&progress);
-    tfm__progress_begin(&progress, label);
-    for (size_t i = 0; i < corpus.n && code == TFM__EXIT_OK; i++) {
+    tfm__progress_init(&reading.progress);
+    tfm__progress_begin(&reading.progress, label);
+    reading.files = corpus.n;
+    for (reading.file = 0; reading.file < corpus.n && code == TFM__EXIT_OK; reading.file++) {
+        const char *name = corpus.files[reading.file];
         char *text = NULL;
         size_t size = 0;
-        tfm__progress_show(&progress, i, corpus.n);
-        if (tfm__file_read(corpus.files[i], &text, &size))
+        if (!go_on(&reading, 0, 0))
+            code = TFM__EXIT_INTERRUPTED;
+        else if (tfm__file_read(name, &text, &size))
             code = TFM__EXIT_FAILED;
-        else if (add(context, text, size, &err) != TFM_STATUS_OK)
-            code = tfm__failed("%s: %s", corpus.files[i], err.text);
+        else if ((status = add(context, &reading, text, size, &err)) != TFM_STATUS_OK)
+            code = status == TFM_STATUS_CANCELLED ? TFM__EXIT_INTERRUPTED
+                                                  : tfm__failed("%s: %s", name, err.text);
         *bytes += size;
         free(text);
     }
-    tfm__progress_clear(&progress);
+    tfm__progress_clear(&reading.progress);
     tfm__corpus_deinit(&corpus);
     return code;
 }
@@ -82,9 +106,10 @@ static enum tfm_status save(const char *path, const struct tfm_bpe_trainer *trai
     return status;
 }
 
-static enum tfm_status count_words(void *context, const char *text, size_t size,
-                                   struct tfm_error *err)
+static enum tfm_status count_words(void *context, struct reading *reading, const char *text,
+                                   size_t size, struct tfm_error *err)
 {
+    (void)reading; /* nothing is held back meanwhile */
     return tfm_bpe_trainer_add(context, text, size, err);
 }
 
@@ -129,40 +154,68 @@ static int copy_tokenizer(const char *from, const char *to)
     return status == TFM_STATUS_OK ? TFM__EXIT_OK : tfm__failed("%s", err.text);
 }
 
-/* The one that is there belongs to the token files and checkpoints that are there: another is an error. */
-static int same_tokenizer(const struct tfm__train_data *data, const char *other)
+static int open_tokenizer(const char *path, struct tfm_tokenizer **tokenizer)
 {
-    struct tfm_tokenizer *tokenizer = NULL;
     struct tfm_error err;
 
-    if (tfm_tokenizer_open(other, &tokenizer, &err) != TFM_STATUS_OK)
-        return tfm__failed("%s", err.text);
-    const int same = tfm_tokenizer_checksum(tokenizer) == tfm_tokenizer_checksum(data->tokenizer);
-    tfm_tokenizer_destroy(tokenizer);
-    return same ? TFM__EXIT_OK
-                : tfm__failed("%s: this folder was begun with another tokenizer than %s: name "
-                              "another folder with --out",
-                              data->tokenizer_path, other);
+    return tfm_tokenizer_open(path, tokenizer, &err) == TFM_STATUS_OK ? TFM__EXIT_OK
+                                                                      : tfm__failed("%s", err.text);
 }
 
-static int open_tokenizer(const struct tfm__options *options, const struct tfm_model *initial,
-                          int64_t vocab, struct tfm__train_data *data)
+/* One that is there belongs to the token files and checkpoints that are there: another is an error. */
+static int check_same(const struct tfm__train_data *data, const struct tfm_tokenizer *other,
+                      const char *path)
+{
+    return tfm_tokenizer_checksum(other) == tfm_tokenizer_checksum(data->tokenizer)
+               ? TFM__EXIT_OK
+               : tfm__failed("%s: this folder was begun with another tokenizer than %s: name "
+                             "another folder with --out",
+                             data->tokenizer_path, path);
+}
+
+/* The folder's own against the one that is named. */
+static int check_named(const struct tfm__options *options, const struct tfm_model *initial,
+                       const struct tfm__train_data *data)
+{
+    struct tfm_tokenizer *named = NULL;
+
+    if (!options->tokenizer)
+        return initial ? check_same(data, tfm_model_tokenizer(initial), tfm_model_path(initial))
+                       : TFM__EXIT_OK;
+    int code = open_tokenizer(options->tokenizer, &named);
+    if (code == TFM__EXIT_OK)
+        code = check_same(data, named, options->tokenizer);
+    tfm_tokenizer_destroy(named);
+    return code;
+}
+
+int tfm__train_data_begin(const struct tfm__options *options, const struct tfm_model *initial,
+                          struct tfm__train_data *data)
+{
+    *data = (struct tfm__train_data){.tokenizer_path = tfm__train_path(options, "tokenizer.gguf")};
+    if (!data->tokenizer_path)
+        return TFM__EXIT_FAILED;
+    if (access(data->tokenizer_path, F_OK) != 0)
+        return options->tokenizer ? open_tokenizer(options->tokenizer, &data->tokenizer)
+                                  : TFM__EXIT_OK;
+    const int code = open_tokenizer(data->tokenizer_path, &data->tokenizer);
+    return code == TFM__EXIT_OK ? check_named(options, initial, data) : code;
+}
+
+/* tokenizer.gguf into the folder, if it is not there, and opened, if it is not. */
+static int complete_tokenizer(const struct tfm__options *options, const struct tfm_model *initial,
+                              int64_t vocab, struct tfm__train_data *data)
 {
     const char *named = options->tokenizer ? options->tokenizer
                         : initial          ? tfm_model_path(initial)
                                            : NULL;
-    struct tfm_error err;
-    const int there = access(data->tokenizer_path, F_OK) == 0;
     int code = TFM__EXIT_OK;
 
-    if (!there)
+    if (access(data->tokenizer_path, F_OK) != 0)
         code = named ? copy_tokenizer(named, data->tokenizer_path)
                      : train_tokenizer(options, vocab, data->tokenizer_path);
-    if (code == TFM__EXIT_OK &&
-        tfm_tokenizer_open(data->tokenizer_path, &data->tokenizer, &err) != TFM_STATUS_OK)
-        code = tfm__failed("%s", err.text);
-    if (code == TFM__EXIT_OK && there && named)
-        code = same_tokenizer(data, named);
+    if (code == TFM__EXIT_OK && !data->tokenizer)
+        code = open_tokenizer(data->tokenizer_path, &data->tokenizer);
     if (code == TFM__EXIT_OK && vocab && tfm_tokenizer_vocab(data->tokenizer) != (size_t)vocab)
         code = tfm__failed("%s has %zu tokens, the configuration says %lld: leave \"vocab\" out or "
                            "take another tokenizer",
@@ -178,10 +231,11 @@ struct encoding {
     struct tfm_dataset_writer *writer;
 };
 
-static enum tfm_status encode(void *context, const char *text, size_t size, struct tfm_error *err)
+static enum tfm_status encode(void *context, struct reading *reading, const char *text, size_t size,
+                              struct tfm_error *err)
 {
     const struct encoding *e = context;
-    return tfm_tokenizer_add_text(e->tokenizer, e->writer, text, size, err);
+    return tfm_tokenizer_add_text(e->tokenizer, e->writer, text, size, go_on, reading, err);
 }
 
 /* What was written, as the file `to`. One that is there and holds the same stays; if it holds something else and a training
@@ -218,7 +272,7 @@ static int write_tokens(const char *from, const char *to, struct tfm__train_data
     struct tfm_error err;
     int code = TFM__EXIT_OK;
 
-    /* no temporary file stays behind when the user ends the program just now */
+    /* no temporary file stays behind when the user ends the program just now: the signal waits for this clean-up only */
     tfm__signals_hold(&held);
     if (tfm_dataset_writer_create(to, tfm_tokenizer_vocab(data->tokenizer),
                                   tfm_tokenizer_checksum(data->tokenizer), &encoding.writer,
@@ -257,11 +311,8 @@ int tfm__train_data_open(const struct tfm__options *options, const struct tfm_mo
 {
     int code;
 
-    *data = (struct tfm__train_data){.tokenizer_path = tfm__train_path(options, "tokenizer.gguf"),
-                                     .begun = begun};
-    if (!data->tokenizer_path)
-        return TFM__EXIT_FAILED;
-    code = open_tokenizer(options, initial, vocab, data);
+    data->begun = begun;
+    code = complete_tokenizer(options, initial, vocab, data);
     if (code == TFM__EXIT_OK)
         code = open_tokens(options, options->data, "data.tokens", data, &data->train);
     if (code == TFM__EXIT_OK && options->validation)

@@ -477,16 +477,9 @@ const struct tfm_graph *tfm_optimizer_graph(const struct tfm_optimizer *o)
 
 void tfm_optimizer_summarize(const struct tfm_optimizer *o, struct tfm_plan_summary *summary)
 {
-    struct tfm_plan_summary norm, update;
+    struct tfm_plan_summary norm;
 
+    tfm_plan_summarize(o->update.plan, summary);
     tfm_plan_summarize(o->norm.plan, &norm);
-    tfm_plan_summarize(o->update.plan, &update);
-    *summary = (struct tfm_plan_summary){
-        .nodes = norm.nodes + update.nodes,
-        .segments = norm.segments + update.segments,
-        .fallbacks = norm.fallbacks + update.fallbacks,
-        .device_changes = norm.device_changes + update.device_changes,
-        .arena_bytes = norm.arena_bytes + update.arena_bytes,
-        .state_bytes = update.state_bytes,
-    };
+    tfm_plan_summary_add(summary, &norm);
 }

@@ -301,6 +301,34 @@ START_TEST(like_tokenizers)
 }
 END_TEST
 
+enum { LONG = 1 << 20 };
+
+static int stop_in_the_middle(void *context, size_t done, size_t size)
+{
+    size_t *last = context;
+
+    ck_assert(done > *last && done <= size && size == LONG);
+    *last = done;
+    return done < LONG / 2;
+}
+
+/* Catches: a caller who asks for the end and is heard behind the last word, or gets half a text. */
+static void stop_within(const struct tfm_tokenizer *tokenizer, struct tfm_dataset_writer *writer)
+{
+    static char text[LONG];
+    struct tfm_error err = {0};
+    size_t last = 0;
+
+    memset(text, 'a', sizeof text);
+    for (size_t i = 0; i < LONG; i += 5)
+        text[i] = ' ';
+    ck_assert_int_eq(
+        tfm_tokenizer_add_text(tokenizer, writer, text, LONG, stop_in_the_middle, &last, &err),
+        TFM_STATUS_CANCELLED);
+    ck_assert_msg(last >= LONG / 2 && last < LONG / 2 + LONG / 3, "%zu", last);
+    ck_assert_ptr_nonnull(strstr(err.text, "stopped"));
+}
+
 /* A text as a token file, with what begins and ends it.
  * Catches: a text without its ends, a control token that a text brings in, two tokenizers with one checksum. */
 START_TEST(token_files)
@@ -329,10 +357,12 @@ START_TEST(token_files)
         checksums[i] = tfm_tokenizer_checksum(tokenizer);
         ck_assert_int_eq(tfm_dataset_writer_create(path, 260, checksums[i], &writer, &err),
                          TFM_STATUS_OK);
-        ck_assert_int_eq(tfm_tokenizer_add_text(tokenizer, writer, text, strlen(text), &err),
-                         TFM_STATUS_OK);
-        ck_assert_int_eq(tfm_tokenizer_add_text(tokenizer, writer, "\xff", 1, &err),
+        ck_assert_int_eq(
+            tfm_tokenizer_add_text(tokenizer, writer, text, strlen(text), NULL, NULL, &err),
+            TFM_STATUS_OK);
+        ck_assert_int_eq(tfm_tokenizer_add_text(tokenizer, writer, "\xff", 1, NULL, NULL, &err),
                          TFM_STATUS_FORMAT);
+        stop_within(tokenizer, writer); /* appends nothing */
         ck_assert_int_eq(tfm_dataset_writer_finish(writer, &err), TFM_STATUS_OK);
         tfm_dataset_writer_destroy(writer);
         ck_assert_int_eq(tfm_dataset_open(path, &dataset, &err), TFM_STATUS_OK);

@@ -8,6 +8,7 @@
  * ("escapes: N"). The exit code is the program's, 128 + N for a signal N, 99 if there is no terminal to be had. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -157,6 +158,20 @@ static void type(int terminal, const char *keys)
     }
 }
 
+/* While the program stands still: what it wrote for the old width is shown in that. */
+static void resize_between(int terminal, pid_t child, struct screen *s, int columns)
+{
+    struct pollfd ready = {.fd = terminal, .events = POLLIN};
+    char c;
+
+    kill(child, SIGSTOP);
+    waitpid(child, NULL, WUNTRACED);
+    while (poll(&ready, 1, 0) == 1 && (ready.revents & POLLIN) && read(terminal, &c, 1) == 1)
+        put(s, c);
+    resize(terminal, s, columns);
+    kill(child, SIGCONT);
+}
+
 static void act(int terminal, pid_t child, struct screen *s, struct action *actions,
                 const char *written)
 {
@@ -167,7 +182,7 @@ static void act(int terminal, pid_t child, struct screen *s, struct action *acti
         if (action->what == 't')
             type(terminal, action->value);
         else if (action->what == 'w')
-            resize(terminal, s, atoi(action->value));
+            resize_between(terminal, child, s, atoi(action->value));
         else
             kill(child, atoi(action->value));
     }

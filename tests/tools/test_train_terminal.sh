@@ -44,7 +44,6 @@ for columns in 200 50 30 3; do
         { test $columns -lt 30 || grep -q '^over: training.* [0-9]*% [0-9]*:[0-9][0-9] left$' "$out"; }
     verdict $? "$columns columns: the widest bar has $n"
 done
-# the terminal holds 4 KB, some 20 steps, that the program may be ahead of what is read
 on_terminal 100 -w 'step 4/' 40 -w 'step 30/' 70 "$tfm" train --data text.txt --config small.json --out run
 test $code -eq 0 && ended_clean && test "$(sed -n 's/^over: training.*left$/&/p' "$out" | awk '{ print length }' | sort -u | wc -l)" -ge 3
 verdict $? 'a window that changes while it trains: the bar follows'
@@ -58,6 +57,13 @@ for signal in 15 1; do
     test $code -eq $((128 + signal)) && ended_clean
     verdict $? "signal $signal ends it, and the line is clean"
 done
+
+# a long text is being encoded: the signal does not wait for its end, and no file stays behind
+awk 'BEGIN { for (i = 0; i < 900000; i++) printf "The cat sees the %s %d.\n", i % 3 ? "dog" : "child", i }' >long.txt
+"$tfm" train-tokenizer --data text.txt --vocab 270 --out t.gguf >"$out" 2>"$err" || exit 99
+on_terminal 80 -t 'encoding' '^C' "$tfm" train --data long.txt --tokenizer t.gguf --config small.json --out run
+test $code -eq 130 && ended_clean && test "$(ls -A run)" = tokenizer.gguf && ! grep -q 'encoding.*9[0-9]%' "$out"
+verdict $? 'Ctrl-C within a text of 20 MB: at once, and only the tokenizer is there'
 
 # ---- messages ----
 on_terminal 80 "$tfm" train --data text.txt --config wild.json --out run

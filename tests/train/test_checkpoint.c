@@ -1,106 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Checkpoints: what is written is read, the same sections give the same bytes, nothing that is damaged is believed, and of
- * two files in a folder the newest whole one is taken, with a word. */
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <check.h>
-
-#include <tfm/checkpoint.h>
-
-#include "lib/core/little_endian.h"
-#include "lib/train/checkpoint_file.h"
-#include "lib/train/xxh64.h"
-#include "tests/folder.h"
-
-static struct tfm_checkpoint *checkpoint;
-static struct tfm_error err;
-
-static const char *const left[] = {"last.ckpt", "previous.ckpt", "a.ckpt",
-                                   ".tfm-1-0",  ".tfm-x-0",      ".tfm-1-0-old"};
-
-static void leave_folder(void)
-{
-    tfm_checkpoint_close(checkpoint);
-    folder_leave(left, sizeof left / sizeof *left);
-}
-
-#define OK(call) ck_assert_msg((call) == TFM_STATUS_OK, "%s", err.text)
-
-/* What the byte at `at` of section `s` of generation `g` is. */
-static unsigned char byte_of(int g, size_t s, size_t at)
-{
-    return (unsigned char)(at * 7 + s * 31 + (size_t)g * 101 + (at >> 8));
-}
-
-static const struct {
-    const char *name;
-    size_t size;
-} parts[] = {{"config", 13}, {"counters", 64},         {"parameter:a.b", 1}, {"m:a.b", 63},
-             {"empty", 0},   {"a name of 16 by.", 65}, {"v:a.b", 100000}};
-enum { N_PARTS = sizeof parts / sizeof *parts };
-
-/* All parts, in pieces of `piece` bytes (0 = whole). */
-static void write_parts(const char *path, int g, size_t n_parts, size_t piece)
-{
-    struct tfm_checkpoint_writer *writer = NULL;
-
-    OK(tfm_checkpoint_writer_create(path, &writer, &err));
-    for (size_t s = 0; s < n_parts; s++) {
-        unsigned char *data = malloc(parts[s].size + 1);
-        ck_assert_ptr_nonnull(data);
-        for (size_t i = 0; i < parts[s].size; i++)
-            data[i] = byte_of(g, s, i);
-        if (piece == 0) {
-            OK(tfm_checkpoint_section(writer, parts[s].name, data, parts[s].size, &err));
-        } else {
-            OK(tfm_checkpoint_section_begin(writer, parts[s].name, parts[s].size, &err));
-            for (size_t at = 0; at < parts[s].size; at += piece)
-                OK(tfm_checkpoint_section_put(
-                    writer, data + at, parts[s].size - at < piece ? parts[s].size - at : piece,
-                    &err));
-        }
-        free(data);
-    }
-    OK(tfm_checkpoint_writer_finish(writer, &err));
-    tfm_checkpoint_writer_destroy(writer);
-}
-
-static int generation(void)
-{
-    const void *data = NULL;
-    size_t size = 0;
-
-    OK(tfm_checkpoint_find(checkpoint, "config", &data, &size, &err));
-    for (int g = 0; g < 100; g++)
-        if (size == parts[0].size && *(const unsigned char *)data == byte_of(g, 0, 0))
-            return g;
-    return -1;
-}
-
-static size_t read_file(const char *path, unsigned char *data, size_t room)
-{
-    FILE *file = fopen(path, "rb");
-    ck_assert_ptr_nonnull(file);
-    const size_t size = fread(data, 1, room, file);
-    fclose(file);
-    ck_assert_uint_lt(size, room);
-    return size;
-}
-
-/* Cut to its length, not to nothing first: that would make the file system write it out each time. */
-static void write_file(const char *path, const unsigned char *data, size_t size)
-{
-    const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-    ck_assert(fd >= 0 && pwrite(fd, data, size, 0) == (ssize_t)size &&
-              ftruncate(fd, (off_t)size) == 0 && close(fd) == 0);
-}
+ * Checkpoints: what is written is read, the same sections give the same bytes, nothing that is damaged is believed. Two
+ * of them in a folder: test_checkpoint_folder.c. */
+#include "tests/train/checkpoint_scene.h"
 
 static const size_t pieces[] = {0, 1, 7, 32, 4096};
 
@@ -150,7 +51,7 @@ START_TEST(equal_bytes)
 }
 END_TEST
 
-static unsigned char whole[4096], mutant[4096];
+static unsigned char whole[4096];
 static size_t whole_size;
 
 /* A small file in `whole`. */
@@ -188,18 +89,6 @@ START_TEST(damaged_files)
     ck_assert_int_eq(open_mutant(whole_size), TFM_STATUS_OK);
 }
 END_TEST
-
-/* Makes all checksums of mutant[0, size) right for what stands there now: table, trailer, head. */
-static void seal(size_t size)
-{
-    unsigned char *trailer = mutant + size - 64;
-    const uint64_t table = tfm__le_load(trailer, 8), table_size = tfm__le_load(trailer + 8, 8);
-
-    if (table < size && table_size < size - table)
-        tfm__le_store(trailer + 32, tfm__xxh64_of(mutant + table, (size_t)table_size), 8);
-    tfm__le_store(trailer + 40, tfm__xxh64_of(trailer, 40), 8);
-    tfm__le_store(mutant + 16, tfm__xxh64_of(mutant, 16), 8);
-}
 
 static const uint64_t numbers[] = {0,
                                    1,
@@ -342,149 +231,6 @@ START_TEST(writers_that_refuse)
 }
 END_TEST
 
-/* Catches: a link that is followed and replaced elsewhere, rights that are lost, a third file that is kept. */
-START_TEST(the_last_two)
-{
-    struct tfm_error over = {0};
-    struct stat facts;
-
-    ck_assert_int_eq(tfm_checkpoint_open_latest(".", &checkpoint, &over, &err),
-                     TFM_STATUS_NOT_FOUND);
-    ck_assert_int_eq(tfm_checkpoint_open_latest("nowhere", &checkpoint, &over, &err),
-                     TFM_STATUS_NOT_FOUND);
-    for (int g = 1; g <= 3; g++) {
-        write_parts("last.ckpt", g, 3, 0);
-        ck_assert_int_eq(chmod("last.ckpt", 0640), 0);
-        OK(tfm_checkpoint_open_latest("./", &checkpoint, &over, &err));
-        ck_assert_int_eq(generation(), g);
-        ck_assert_int_eq(over.status, TFM_STATUS_OK);
-        tfm_checkpoint_close(checkpoint);
-        checkpoint = NULL;
-        if (g == 1) {
-            ck_assert_int_ne(access("previous.ckpt", F_OK), 0);
-            continue;
-        }
-        OK(tfm_checkpoint_open("previous.ckpt", &checkpoint, &err));
-        ck_assert_int_eq(generation(), g - 1);
-        tfm_checkpoint_close(checkpoint);
-        checkpoint = NULL;
-    }
-    ck_assert_int_eq(stat("last.ckpt", &facts), 0);
-    ck_assert_int_eq(facts.st_mode & 0777, 0640);
-
-    ck_assert_int_eq(rename("last.ckpt", "a.ckpt"), 0);
-    ck_assert_int_eq(symlink("a.ckpt", "last.ckpt"), 0);
-    write_parts("last.ckpt", 4, 3, 0);
-    OK(tfm_checkpoint_open("a.ckpt", &checkpoint, &err));
-    ck_assert_int_eq(generation(), 3); /* the link went, its file did not */
-    tfm_checkpoint_close(checkpoint);
-    checkpoint = NULL;
-    ck_assert_int_eq(lstat("last.ckpt", &facts), 0);
-    ck_assert(S_ISREG(facts.st_mode));
-    OK(tfm_checkpoint_open("previous.ckpt", &checkpoint, &err));
-    ck_assert_int_eq(generation(), 3);
-}
-END_TEST
-
-/* Two names of one file, of which a rename does nothing. Catches: a third name that stays for ever. */
-START_TEST(linked_by_hand)
-{
-    write_parts("last.ckpt", 1, 3, 0);
-    ck_assert_int_eq(link("last.ckpt", "previous.ckpt"), 0);
-    write_parts("last.ckpt", 2, 3, 0);
-    OK(tfm_checkpoint_open("previous.ckpt", &checkpoint, &err));
-    ck_assert_int_eq(generation(), 1);
-}
-END_TEST
-
-enum fate { WHOLE, MISSING, SHORT, FLIPPED, OTHER_VERSION };
-
-static const struct {
-    enum fate last, previous;
-    enum tfm_status status;
-    int generation;
-    const char *text; /* in what is said of the one passed over, or of the failure */
-} fates[] = {
-    {WHOLE, WHOLE, TFM_STATUS_OK, 2, NULL},
-    {WHOLE, FLIPPED, TFM_STATUS_OK, 2, NULL},
-    {MISSING, WHOLE, TFM_STATUS_OK, 1, "last.ckpt: is missing; going on from ./previous.ckpt"},
-    {SHORT, WHOLE, TFM_STATUS_OK, 1, "cut off or never finished"},
-    {FLIPPED, WHOLE, TFM_STATUS_OK, 1, "going on from ./previous.ckpt, the one before it"},
-    {FLIPPED, MISSING, TFM_STATUS_FORMAT, 0, "previous.ckpt: is missing"},
-    {FLIPPED, SHORT, TFM_STATUS_FORMAT, 0, "previous.ckpt: has no trailer"},
-    {MISSING, FLIPPED, TFM_STATUS_FORMAT, 0, "previous.ckpt: section"},
-    /* it may be the newest: nothing older is taken behind its back */
-    {OTHER_VERSION, WHOLE, TFM_STATUS_UNSUPPORTED, 0, "version 9"},
-};
-
-static void give_fate(const char *path, enum fate fate)
-{
-    const size_t size = read_file(path, mutant, sizeof mutant);
-
-    if (fate == MISSING)
-        ck_assert_int_eq(unlink(path), 0);
-    mutant[70] ^= fate == FLIPPED;
-    if (fate == OTHER_VERSION) {
-        mutant[8] = 9;
-        seal(size);
-    }
-    if (fate != MISSING)
-        write_file(path, mutant, fate == SHORT ? size - 10 : size);
-}
-
-/* Catches: a damaged file that is taken, an older one that is taken in silence, a fresh start over damaged files. */
-START_TEST(the_newest_whole_one)
-{
-    struct tfm_error over = {0};
-
-    write_parts("last.ckpt", 1, 3, 0);
-    write_parts("last.ckpt", 2, 3, 0);
-    give_fate("last.ckpt", fates[_i].last);
-    give_fate("previous.ckpt", fates[_i].previous);
-    ck_assert_int_eq(tfm_checkpoint_open_latest(".", &checkpoint, &over, &err), fates[_i].status);
-    if (fates[_i].status == TFM_STATUS_OK) {
-        ck_assert_int_eq(generation(), fates[_i].generation);
-        ck_assert_int_eq(over.text[0] != '\0', fates[_i].text != NULL);
-        if (fates[_i].text)
-            ck_assert_msg(strstr(over.text, fates[_i].text), "%s", over.text);
-        /* the next save: a file that is cut off does not push the good one out */
-        write_parts("last.ckpt", 3, 3, 0);
-        tfm_checkpoint_close(checkpoint);
-        checkpoint = NULL;
-        OK(tfm_checkpoint_open_latest(".", &checkpoint, &over, &err));
-        ck_assert_int_eq(generation(), 3);
-        if (fates[_i].last == SHORT || fates[_i].last == MISSING) {
-            tfm_checkpoint_close(checkpoint);
-            checkpoint = NULL;
-            OK(tfm_checkpoint_open("previous.ckpt", &checkpoint, &err));
-            ck_assert_int_eq(generation(), 1);
-        }
-    } else {
-        ck_assert_ptr_null(checkpoint);
-        ck_assert_msg(strstr(err.text, fates[_i].text), "%s", err.text);
-    }
-}
-END_TEST
-
-/* Catches: left-over files that pile up, and one of somebody who still writes it taken away. */
-START_TEST(left_over_files)
-{
-    struct tfm_checkpoint_writer *one = NULL;
-
-    write_file(".tfm-1-0", whole, 100);
-    write_file(".tfm-1-0-old", whole, 100);
-    write_file(".tfm-x-0", whole, 100); /* not ours */
-    OK(tfm_checkpoint_writer_create("last.ckpt", &one, &err));
-    write_parts("a.ckpt", 1, 3, 0); /* the second writer leaves the file of the first alone */
-    OK(tfm_checkpoint_section(one, "x", "x", 1, &err));
-    OK(tfm_checkpoint_writer_finish(one, &err));
-    tfm_checkpoint_writer_destroy(one);
-    ck_assert_int_ne(access(".tfm-1-0", F_OK), 0);
-    ck_assert_int_ne(access(".tfm-1-0-old", F_OK), 0);
-    ck_assert_int_eq(access(".tfm-x-0", F_OK), 0);
-}
-END_TEST
-
 /* Sums of xxhash 0.8.1 (`xxhsum -H1`) for the first bytes of 0, 1, 2, ...
  * Catches: a checksum that is ours alone, so that no other program can check a file. */
 START_TEST(known_sums)
@@ -521,11 +267,8 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("checkpoint");
-    TCase *tcase = tcase_create("checkpoint");
-    SRunner *runner = srunner_create(suite);
-    int failed;
+    TCase *tcase = tests_case(suite, "checkpoint");
 
-    tcase_set_timeout(tcase, 60);
     tcase_add_checked_fixture(tcase, folder_enter, leave_folder);
     tcase_add_loop_test(tcase, what_is_written, 0, (int)(sizeof pieces / sizeof *pieces));
     tcase_add_test(tcase, equal_bytes);
@@ -533,14 +276,6 @@ int main(void)
     tcase_add_test(tcase, numbers_that_lie);
     tcase_add_test(tcase, well_formed_but_refused);
     tcase_add_test(tcase, writers_that_refuse);
-    tcase_add_test(tcase, the_last_two);
-    tcase_add_test(tcase, linked_by_hand);
-    tcase_add_loop_test(tcase, the_newest_whole_one, 0, (int)(sizeof fates / sizeof *fates));
-    tcase_add_test(tcase, left_over_files);
     tcase_add_test(tcase, known_sums);
-    suite_add_tcase(suite, tcase);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return tests_run(suite);
 }

@@ -1,132 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The trainer on the reference: it learns, goes on from a checkpoint with the same bits, refuses one of other
- * settings, and says which tensor went wrong. */
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <check.h>
-
-#include <tfm/plan.h>
-#include <tfm/trainer.h>
-
-#include "tests/core/runner.h"
-#include "tests/devices.h"
-#include "tests/folder.h"
-
-enum { VOCAB = 11, LENGTH = 8, IDS = 400 };
-
-/* What a caller has at hand: a call must take it away, or its own text is lost. */
-#define STALE                             \
-    {                                     \
-        TFM_STATUS_BUSY, "an older error" \
-    }
-
-static struct test_devices devices;
-static struct tfm_dataset *dataset;
-
-static void ok(enum tfm_status status, const struct tfm_error *err)
-{
-    ck_assert_msg(status == TFM_STATUS_OK, "%s", err->text);
-}
-
-/* Ids that follow from the one before, but for every seventh. */
-static void write_ids(void)
-{
-    struct tfm_dataset_writer *writer = NULL;
-    struct tfm_error err = STALE;
-    int32_t ids[IDS] = {0};
-
-    for (int i = 0; i < IDS; i++)
-        ids[i] = i % 7 ? (ids[i - 1] * 3 + 1) % VOCAB : i / 7 % VOCAB;
-    ok(tfm_dataset_writer_create("ids", VOCAB, 5, &writer, &err), &err);
-    ok(tfm_dataset_writer_add(writer, ids, IDS, &err), &err);
-    ok(tfm_dataset_writer_finish(writer, &err), &err);
-    tfm_dataset_writer_destroy(writer);
-}
-
-static void begin(void)
-{
-    struct tfm_error err = STALE;
-
-    folder_enter();
-    test_backend = "reference";
-    ok(test_devices_try(&devices, &err), &err);
-    write_ids();
-    ok(tfm_dataset_open("ids", &dataset, &err), &err);
-}
-
-static void end(void)
-{
-    tfm_dataset_close(dataset);
-    test_devices_close(&devices);
-    folder_leave((const char *const[]){"ids", "last.ckpt", "previous.ckpt"}, 3);
-}
-
-static struct tfm_nn_decoder decoder(void)
-{
-    return (struct tfm_nn_decoder){.vocab = VOCAB,
-                                   .width = 16,
-                                   .layers = 2,
-                                   .heads = 4,
-                                   .kv_heads = 2,
-                                   .head_dim = 4,
-                                   .ffn_width = 24,
-                                   .eps = 1e-5,
-                                   .positions = LENGTH,
-                                   .tied = 1};
-}
-
-static struct tfm_trainer_settings settings(void)
-{
-    struct tfm_trainer_settings s;
-
-    tfm_trainer_settings_defaults(&s);
-    s.length = LENGTH;
-    s.sequences = 3;
-    s.accumulate = 2;
-    s.steps = 40;
-    s.rate = 2e-2;
-    s.final_rate = 1e-3;
-    s.warmup = 4;
-    s.held_out = 0.2;
-    return s;
-}
-
-static struct tfm_trainer *create(const struct tfm_trainer_settings *s,
-                                  const struct tfm_weights *weights)
-{
-    const struct tfm_nn_decoder model = decoder();
-    const struct tfm_trainer_data data = {dataset, NULL};
-    struct tfm_trainer *trainer = NULL;
-    struct tfm_error err = STALE;
-
-    ok(tfm_trainer_create(&model, s, &data, weights, devices.device, devices.n, &trainer, &err),
-       &err);
-    return trainer;
-}
-
-static struct tfm_trainer_report step(struct tfm_trainer *trainer)
-{
-    struct tfm_trainer_report report = {0};
-    struct tfm_error err = STALE;
-
-    ok(tfm_trainer_step(trainer, &report, &err), &err);
-    return report;
-}
-
-static double evaluate(struct tfm_trainer *trainer)
-{
-    double loss = 0;
-    uint64_t tokens = 0;
-    struct tfm_error err = STALE;
-
-    ok(tfm_trainer_evaluate(trainer, &loss, &tokens, &err), &err);
-    ck_assert_uint_eq(tokens, tfm_trainer_held(trainer) * LENGTH);
-    return loss;
-}
+ * The trainer on the reference: it learns, goes on from a checkpoint with the same bits, and refuses one of other
+ * settings. What is not finite: test_trainer_finite.c. */
+#include "tests/train/trainer_scene.h"
 
 /* Catches: gradients that do not reach the parameters, or plans that do not see what the update changed. */
 START_TEST(it_learns)
@@ -191,22 +66,6 @@ START_TEST(samples_follow_the_training)
     tfm_trainer_destroy(trainer);
 }
 END_TEST
-
-static void save(struct tfm_trainer *trainer)
-{
-    struct tfm_error err = STALE;
-    ok(tfm_trainer_save(trainer, "last.ckpt", &err), &err);
-}
-
-static enum tfm_status load(struct tfm_trainer *trainer, struct tfm_error *err)
-{
-    struct tfm_checkpoint *checkpoint = NULL;
-
-    ok(tfm_checkpoint_open("last.ckpt", &checkpoint, err), err);
-    const enum tfm_status status = tfm_trainer_load(trainer, checkpoint, err);
-    tfm_checkpoint_close(checkpoint);
-    return status;
-}
 
 /* Catches: a variable, the step, the place in the data or the bias correction that a checkpoint does not hold. */
 START_TEST(a_checkpoint_goes_on_with_the_same_bits)
@@ -284,68 +143,6 @@ START_TEST(another_configuration_is_refused)
         step(trainer); /* and is usable */
     }
     tfm_trainer_destroy(trainer);
-}
-END_TEST
-
-/* Catches: a NaN that is saved, or blamed on nobody. */
-START_TEST(what_is_not_finite_is_named)
-{
-    static const int64_t shape[] = {16};
-    const struct tfm_trainer_settings s = settings();
-    struct tfm_trainer_report report;
-    struct tfm_weights *weights = NULL, *copies = NULL;
-    struct tfm_error err = STALE;
-    float gamma[16];
-
-    for (int i = 0; i < 16; i++)
-        gamma[i] = i == 9 ? NAN : 1;
-    ok(tfm_weights_create(&weights, &err), &err);
-    ok(tfm_weights_set(weights, "blk.1.ffn_norm.weight", TFM_DTYPE_F32, 1, shape, gamma,
-                       sizeof gamma, &err),
-       &err);
-    struct tfm_trainer *trainer = create(&s, weights);
-    tfm_weights_release(weights);
-    ck_assert_int_ne(tfm_trainer_step(trainer, &report, &err), TFM_STATUS_OK);
-    ck_assert_msg(strstr(err.text, "step 1") && strstr(err.text, "blk.1.ffn_norm.weight"), "%s",
-                  err.text);
-    ck_assert_int_ne(tfm_trainer_step(trainer, &report, &err), TFM_STATUS_OK);
-    ck_assert_ptr_nonnull(strstr(err.text, "checkpoint"));
-    ck_assert_int_ne(tfm_trainer_save(trainer, "last.ckpt", &err), TFM_STATUS_OK);
-    ck_assert_int_ne(access("last.ckpt", F_OK), 0);
-    ck_assert_int_ne(tfm_trainer_weights(trainer, &copies, &err), TFM_STATUS_OK);
-    tfm_trainer_destroy(trainer);
-}
-END_TEST
-
-/* Catches: a trainer that stays useless though a good checkpoint was loaded, or goes on with what broke it. */
-START_TEST(a_checkpoint_heals)
-{
-    static const int64_t shape[] = {16};
-    const struct tfm_trainer_settings s = settings();
-    struct tfm_trainer *good = create(&s, NULL);
-    struct tfm_trainer_report report;
-    struct tfm_weights *weights = NULL;
-    struct tfm_error err = STALE;
-    float gamma[16] = {NAN};
-
-    step(good);
-    save(good);
-    ok(tfm_weights_create(&weights, &err), &err);
-    ok(tfm_weights_set(weights, "output_norm.weight", TFM_DTYPE_F32, 1, shape, gamma, sizeof gamma,
-                       &err),
-       &err);
-    struct tfm_trainer *broken = create(&s, weights);
-    tfm_weights_release(weights);
-    ck_assert_int_ne(tfm_trainer_step(broken, &report, &err), TFM_STATUS_OK);
-    ck_assert_int_ne(tfm_trainer_step(broken, &report, &err), TFM_STATUS_OK);
-    ok(load(broken, &err), &err);
-    for (int i = 0; i < 3; i++) {
-        const double want = step(good).loss, loss = step(broken).loss;
-        ck_assert_msg(memcmp(&want, &loss, sizeof loss) == 0, "step %d: %.17g, not %.17g", i + 2,
-                      loss, want);
-    }
-    tfm_trainer_destroy(good);
-    tfm_trainer_destroy(broken);
 }
 END_TEST
 
@@ -483,8 +280,6 @@ int main(void)
     tcase_add_test(tcase, a_checkpoint_goes_on_with_the_same_bits);
     tcase_add_loop_test(tcase, another_configuration_is_refused, 0,
                         (int)(sizeof differences / sizeof *differences));
-    tcase_add_test(tcase, what_is_not_finite_is_named);
-    tcase_add_test(tcase, a_checkpoint_heals);
     tcase_add_test(tcase, accumulated_runs_are_one);
     tcase_add_test(tcase, embeddings_have_a_rate_of_their_own);
     tcase_add_test(tcase, values_that_are_given_and_taken);

@@ -45,6 +45,9 @@ struct tfm_plan_summary {
 };
 
 TFM_API void tfm_plan_summarize(const struct tfm_plan *plan, struct tfm_plan_summary *summary);
+/* Adds the summary of a plan whose exec shares its states with the one of `sum`: the states are those of the larger. */
+TFM_API void tfm_plan_summary_add(struct tfm_plan_summary *sum,
+                                  const struct tfm_plan_summary *summary);
 TFM_API enum tfm_status tfm_plan_describe(const struct tfm_plan *plan, uint32_t node,
                                           struct tfm_plan_node *description);
 /* Calls `line` for each line that the backend of a segment has to say about what it compiled; none when it has no

@@ -47,10 +47,13 @@ enum {
 TFM_API uint64_t tfm_tokenizer_checksum(const struct tfm_tokenizer *tokenizer);
 
 /* Appends a whole text to a token file: bos if there is one (and it is not eos), the ids, eos if there is one. Control tokens
- * written out in the text are text. As tfm_tokenizer_encode and tfm_dataset_writer_add. */
-TFM_API enum tfm_status tfm_tokenizer_add_text(const struct tfm_tokenizer *tokenizer,
-                                               struct tfm_dataset_writer *writer, const char *text,
-                                               size_t size, struct tfm_error *err);
+ * written out in the text are text. go_on (NULL = nobody) is called now and then with the bytes that are done, of all; once
+ * it returns 0 nothing is appended: CANCELLED. Others as tfm_tokenizer_encode and tfm_dataset_writer_add. */
+TFM_API enum tfm_status
+tfm_tokenizer_add_text(const struct tfm_tokenizer *tokenizer, struct tfm_dataset_writer *writer,
+                       const char *text, size_t size,
+                       int (*go_on)(void *context, size_t done, size_t size), void *context,
+                       struct tfm_error *err);
 
 /* Encodes `size` bytes of UTF-8 (NUL bytes are bytes like others). *ids is allocated with malloc: free()
  * it. FORMAT: invalid UTF-8 (the text names the byte offset); UNSUPPORTED: a byte for which the vocabulary

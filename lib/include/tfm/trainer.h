@@ -68,7 +68,9 @@ TFM_API enum tfm_status tfm_trainer_sample(struct tfm_trainer *trainer,
                                            int (*take)(void *context, int32_t id), void *context,
                                            struct tfm_error *err);
 
-/* Writes everything that the next step depends on; what was `path` becomes `previous`, as tfm_checkpoint_writer_finish says. */
+/* Writes everything that the next step depends on; what was `path` becomes `previous`, as tfm_checkpoint_writer_finish says.
+ * BACKEND: a parameter or moment is not finite, which a step with a finite loss can make: the text names it, the files
+ * are as they were, and further steps are refused until a checkpoint is loaded. INVALID_ARGUMENT: a step failed before. */
 TFM_API enum tfm_status tfm_trainer_save(struct tfm_trainer *trainer, const char *path,
                                          struct tfm_error *err);
 /* Goes on from a checkpoint. INVALID_ARGUMENT: it was made with another model, other settings or other data: the text
@@ -89,7 +91,8 @@ TFM_API void tfm_trainer_summarize(const struct tfm_trainer *trainer,
                                    struct tfm_plan_summary *summary);
 /* The plan of forward and backward, node by node. */
 TFM_API const struct tfm_plan *tfm_trainer_plan(const struct tfm_trainer *trainer);
-/* Copies of all parameters as F32 (the master values of BF16), for export; release them. */
+/* Copies of all parameters as F32 (the master values of BF16), for export; release them. BACKEND, INVALID_ARGUMENT: as
+ * tfm_trainer_save. */
 TFM_API enum tfm_status tfm_trainer_weights(struct tfm_trainer *trainer,
                                             struct tfm_weights **weights, struct tfm_error *err);
 
