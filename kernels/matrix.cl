@@ -371,7 +371,7 @@ static void tfm_linear_grad_b(__global const float *dy, __global float *db, uint
 {
     const uint vectors = (out + 15) / 16, end = (uint)tfm_share(vectors, part + 1, parts);
 
-    for (uint v = (uint)tfm_share(vectors, part, parts); v < end; v++) {
+    for (uint v = (uint)tfm_share(vectors, part, parts); v < end && n > 0; v++) {
         const uint lanes = min(out - 16 * v, 16u);
         float16 sum = tfm_matrix_take((__global const uchar *)db, 16 * v, lanes, TFM_STEP_F32);
         for (uint i = 0; i < n; i++)
