@@ -48,8 +48,7 @@ TFM_INLINE uint16 tfm_bf16_join(float16 low, float16 high)
     __asm__("vcvtne2ps2bf16 %2, %1, %0" : "=v"(joined) : "v"(high), "v"(low));
     return joined;
 #else
-    return as_uint16(
-        tfm_join(as_float8(tfm_to_bf16x16(low)), as_float8(tfm_to_bf16x16(high))));
+    return as_uint16(tfm_join(as_float8(tfm_to_bf16x16(low)), as_float8(tfm_to_bf16x16(high))));
 #endif
 }
 
