@@ -371,7 +371,7 @@ static void tfm_linear_grad_b(__global const float *dy, __global float *db, uint
 {
     const uint vectors = (out + 15) / 16, end = (uint)tfm_share(vectors, part + 1, parts);
 
-    for (uint v = (uint)tfm_share(vectors, part, parts); v < end; v++) {
+    for (uint v = (uint)tfm_share(vectors, part, parts); v < end && n > 0; v++) {
         const uint lanes = min(out - 16 * v, 16u);
         float16 sum = tfm_matrix_take((__global const uchar *)db, 16 * v, lanes, TFM_STEP_F32);
         for (uint i = 0; i < n; i++)
@@ -448,20 +448,14 @@ TFM_INLINE void tfm_bf16_turn(uint16 above, uint16 below, uint16 *low, uint16 *h
 {
     const uint16 even = (above & 0xffffu) | below << 16, odd = above >> 16 | (below & 0xffff0000u);
 
-    low->even = even.lo;
-    low->odd = odd.lo;
-    high->even = even.hi;
-    high->odd = odd.hi;
+    *low = as_uint16(tfm_zip(as_float8(even.lo), as_float8(odd.lo)));
+    *high = as_uint16(tfm_zip(tfm_high(as_float16(even)), tfm_high(as_float16(odd))));
 }
 
 /* Two cells of a band, a whole line of the cache. */
-TFM_INLINE void tfm_bf16_put_cells(uint8 first, uint8 second, __global uint *band)
+TFM_INLINE void tfm_bf16_put_cells(float8 first, float8 second, __global uint *band)
 {
-    uint16 v;
-
-    v.lo = first;
-    v.hi = second;
-    tfm_put16_uint(v, 0, band);
+    tfm_put16(tfm_join(first, second), 0, (__global float *)band);
 }
 
 /* Both forms of x at once, which is read once: `to` as tfm_run_bf16_rows makes it, `turned` as
@@ -494,13 +488,13 @@ __kernel void tfm_run_bf16_both(__global const uchar *x, __global uchar *to,
             }
             tfm_bf16_turn(v[0], v[1], &low[0], &high[0]);
             tfm_bf16_turn(v[2], v[3], &low[1], &high[1]);
-            tfm_bf16_put_cells(low[0].lo, low[1].lo, band);
+            tfm_bf16_put_cells(as_float8(low[0].lo), as_float8(low[1].lo), band);
             if (lanes > 8)
-                tfm_bf16_put_cells(low[0].hi, low[1].hi, band + next);
+                tfm_bf16_put_cells(tfm_high(as_float16(low[0])), tfm_high(as_float16(low[1])), band + next);
             if (lanes > 16)
-                tfm_bf16_put_cells(high[0].lo, high[1].lo, band + 2ul * next);
+                tfm_bf16_put_cells(as_float8(high[0].lo), as_float8(high[1].lo), band + 2ul * next);
             if (lanes > 24)
-                tfm_bf16_put_cells(high[0].hi, high[1].hi, band + 3ul * next);
+                tfm_bf16_put_cells(tfm_high(as_float16(high[0])), tfm_high(as_float16(high[1])), band + 3ul * next);
         }
     }
 }
@@ -535,7 +529,7 @@ __kernel void tfm_run_bf16_turned(__global const uchar *x, __global uchar *to,
                             << 16;
             vstore8(pairs.lo, m / 8 * stride + k, turned);
             if (lanes > 8)
-                vstore8(pairs.hi, (m / 8 + 1) * stride + k, turned);
+                vstore8(as_uint8(tfm_high(as_float16(pairs))), (m / 8 + 1) * stride + k, turned);
         }
     }
 }
