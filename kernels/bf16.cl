@@ -48,10 +48,7 @@ TFM_INLINE uint16 tfm_bf16_join(float16 low, float16 high)
     __asm__("vcvtne2ps2bf16 %2, %1, %0" : "=v"(joined) : "v"(high), "v"(low));
     return joined;
 #else
-    uint16 joined;
-    joined.lo = as_uint8(tfm_to_bf16x16(low));
-    joined.hi = as_uint8(tfm_to_bf16x16(high));
-    return joined;
+    return as_uint16(tfm_join(as_float8(tfm_to_bf16x16(low)), as_float8(tfm_to_bf16x16(high))));
 #endif
 }
 

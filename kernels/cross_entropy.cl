@@ -214,11 +214,11 @@ TFM_INLINE void tfm_cross_entropy_put(const float16 *g, uint row, uint rows, uin
         tfm_put16_uint(tfm_bf16_join(g[2], g[3]), 0, to + TFM_SLOPES_STRIDE(classes));
     vstore8(low.lo, 0, cell);
     if (left > 1)
-        vstore8(low.hi, cells, cell);
+        vstore8(as_uint8(tfm_high(as_float16(low))), cells, cell);
     if (left > 2)
         vstore8(high.lo, 2 * cells, cell);
     if (left > 3)
-        vstore8(high.hi, 3 * cells, cell);
+        vstore8(as_uint8(tfm_high(as_float16(high))), 3 * cells, cell);
 #else
     __global float *to =
         (__global float *)straight + (ulong)row * TFM_SLOPES_STRIDE(classes) + i;

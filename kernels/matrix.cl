@@ -371,7 +371,7 @@ static void tfm_linear_grad_b(__global const float *dy, __global float *db, uint
 {
     const uint vectors = (out + 15) / 16, end = (uint)tfm_share(vectors, part + 1, parts);
 
-    for (uint v = (uint)tfm_share(vectors, part, parts); v < end; v++) {
+    for (uint v = (uint)tfm_share(vectors, part, parts); v < end && n > 0; v++) {
         const uint lanes = min(out - 16 * v, 16u);
         float16 sum = tfm_matrix_take((__global const uchar *)db, 16 * v, lanes, TFM_STEP_F32);
         for (uint i = 0; i < n; i++)
@@ -474,7 +474,7 @@ __kernel void tfm_run_bf16_turned(__global const uchar *x, __global uchar *to,
                             << 16;
             vstore8(pairs.lo, (ulong)(m / 8) * cells + k, turned);
             if (lanes > 8)
-                vstore8(pairs.hi, (ulong)(m / 8 + 1) * cells + k, turned);
+                vstore8(as_uint8(tfm_high(as_float16(pairs))), (ulong)(m / 8 + 1) * cells + k, turned);
         }
     }
 }

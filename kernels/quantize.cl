@@ -12,7 +12,7 @@
 static float tfm_int8_most(float16 a, float16 b)
 {
     const uint16 v = max(as_uint16(fabs(a)), as_uint16(fabs(b)));
-    const uint8 w = max(v.lo, v.hi);
+    const uint8 w = max(v.lo, as_uint8(tfm_high(as_float16(v))));
     const uint4 x = max(w.lo, w.hi);
     const uint2 y = max(x.lo, x.hi);
     return as_float(max(y.x, y.y));

@@ -51,7 +51,8 @@ static void tfm_rope_head(__global const uchar *x, __global uchar *y, ulong at,
     if (s->halves) {
         for (; i + 16 <= pairs; i += 16) {
             const float16 low = vload16(0, turn + 2 * i), high = vload16(1, turn + 2 * i);
-            const float16 c = tfm_join(low.even, high.even), d = tfm_join(low.odd, high.odd) * sign;
+            const float16 c = tfm_join(low.even, high.even);
+            const float16 d = tfm_join(tfm_odd(low), tfm_odd(high)) * sign;
             const float16 a = tfm_load16(x, at + i, in), b = tfm_load16(x, at + pairs + i, in);
             tfm_store16(a * c - b * d, y, at + i, out);
             tfm_store16(a * d + b * c, y, at + pairs + i, out);
@@ -59,11 +60,9 @@ static void tfm_rope_head(__global const uchar *x, __global uchar *y, ulong at,
     } else {
         for (; i + 8 <= pairs; i += 8) {
             const float16 v = tfm_load16(x, at + 2 * i, in);
-            float16 turned, t = vload16(0, turn + 2 * i);
-            t.odd *= sign;
-            turned.even = v.even * t.even - v.odd * t.odd;
-            turned.odd = v.even * t.odd + v.odd * t.even;
-            tfm_store16(turned, y, at + 2 * i, out);
+            const float16 t = vload16(0, turn + 2 * i);
+            const float8 a = v.even, b = tfm_odd(v), c = t.even, d = tfm_odd(t) * sign;
+            tfm_store16(tfm_zip(a * c - b * d, a * d + b * c), y, at + 2 * i, out);
         }
     }
     tfm_rope_pairs(x, y, at, turn, i, pairs - i, s);

@@ -112,12 +112,21 @@ static void three_sequences(struct tfm__sample *sample, struct tfm__check_rows *
     memcpy(run->start, start, sizeof start);
 }
 
+/* Few enough for a simulator, and still more than one tile. */
+static void short_sequences(struct tfm__sample *sample, struct tfm__check_rows *run, int argument)
+{
+    three_sequences(sample, run, argument);
+    run->rows.n = 40;
+    run->start[2] = 38;
+}
+
 static const struct tfm__check_way ways[] = {
     {"130 rows", one_sequence, 130, 0, 0, NULL},
     {"1 row", one_sequence, 1, 0, 0, NULL},
     {"33 rows", one_sequence, 33, 0, 0, NULL},
     {"64 rows", one_sequence, 64, 0, 0, NULL},
     {"three sequences", three_sequences, 5, 0, 0, NULL},
+    {"three short sequences", short_sequences, 5, 0, 0, NULL},
     {"an empty sequence among three", three_sequences, 75, 0, 0, NULL},
     {"no rows", one_sequence, 0, 0, 0, NULL},
     {"3 rows, memory for 3", one_sequence, 3, 3, 0, NULL},

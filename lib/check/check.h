@@ -16,6 +16,7 @@ struct tfm__check_options {
     size_t n_plugins;
     int seconds;    /* that one case may take; 0 = 120 */
     uint32_t nodes; /* of each op at most, spread over those that the backend takes; 0 = all */
+    uint32_t rows;  /* that a case has at most, of more it is left out; 0 = any number */
     int one_thread; /* 1 = the cases with two threads are skipped */
     int no_times;   /* 1 = without the table of times */
 };

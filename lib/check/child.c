@@ -106,8 +106,8 @@ static void run_ops(struct tfm__report *report, const struct tfm__drive_backend 
         if (!tfm__check_op((enum tfm_op)op) ||
             (only && strcmp(only, tfm_op_name((enum tfm_op)op)) != 0))
             continue;
-        if (tfm__check_nodes(report, backend, reference, (enum tfm_op)op, options->nodes))
-            tfm__check_stress(report, backend, reference, (enum tfm_op)op, options->one_thread);
+        if (tfm__check_nodes(report, backend, reference, (enum tfm_op)op, options))
+            tfm__check_stress(report, backend, reference, (enum tfm_op)op, options);
     }
     tfm__report_note(report, "failing allocations: the host's alloc while a device or a plan is "
                              "opened, and the alloc slot asked for too much; what a backend takes "

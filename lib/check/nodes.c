@@ -201,6 +201,42 @@ int tfm__check_find(const struct tfm__drive_backend *backend, enum tfm_op op,
 
 /* ---- cases ---- */
 
+static int applies(const struct tfm__check_way *way, const struct tfm__sample *sample)
+{
+    return !way->applies || way->applies(sample);
+}
+
+/* A way must be prepared to tell its rows. */
+static int is_within(const struct tfm__check_way *way, struct tfm__sample *sample, uint32_t most)
+{
+    struct tfm__check_rows run;
+
+    if (most == 0)
+        return 1;
+    way->prepare(sample, &run, way->argument);
+    return run.rows.n <= most;
+}
+
+void tfm__check_prepare(enum tfm_op op, struct tfm__sample *sample, int is_short,
+                        struct tfm__check_rows *run)
+{
+    const struct tfm__check_op *generator = tfm__check_op(op);
+    const struct tfm__check_way *chosen = NULL;
+    uint32_t fewest = 0;
+
+    for (uint32_t w = 0; w < generator->n_ways && (is_short || !chosen); w++) {
+        const struct tfm__check_way *way = &generator->ways[w];
+        if (!applies(way, sample))
+            continue;
+        way->prepare(sample, run, way->argument);
+        if (!chosen || (run->rows.n > 0 && run->rows.n < fewest)) {
+            chosen = way;
+            fewest = run->rows.n;
+        }
+    }
+    chosen->prepare(sample, run, chosen->argument);
+}
+
 /* What the plans that are open were made for. */
 struct session {
     struct tfm__pair pair;
@@ -238,18 +274,24 @@ static enum tfm_status run_way(struct session *session, const struct tfm__drive_
     return status;
 }
 
-static void run_sample(struct tfm__report *report, const struct tfm__drive_backend *backend,
-                       const struct tfm__drive_backend *reference, enum tfm_op op,
-                       struct tfm__sample *sample)
+/* Returns how many ways have more rows than `most` and were left out. */
+static uint32_t run_sample(struct tfm__report *report, const struct tfm__drive_backend *backend,
+                           const struct tfm__drive_backend *reference, enum tfm_op op,
+                           struct tfm__sample *sample, uint32_t most)
 {
     const struct tfm__check_op *generator = tfm__check_op(op);
     struct session session = {.is_open = 0};
+    uint32_t left_out = 0;
 
     for (uint32_t w = 0; w < generator->n_ways; w++) {
         const struct tfm__check_way *way = &generator->ways[w];
         struct tfm_error err = {0};
-        if (way->applies && !way->applies(sample))
+        if (!applies(way, sample))
             continue;
+        if (!is_within(way, sample, most)) {
+            left_out++;
+            continue;
+        }
         if (!tfm__report_begin(report, "node", "%s %s: %s", tfm_op_name(op), sample->what,
                                way->name))
             continue;
@@ -258,6 +300,7 @@ static void run_sample(struct tfm__report *report, const struct tfm__drive_backe
     }
     if (session.is_open)
         tfm__pair_close(&session.pair);
+    return left_out;
 }
 
 /* `most` of `taken` nodes at even distances; 0 = all. */
@@ -268,11 +311,14 @@ static int is_chosen(uint32_t number, uint32_t taken, uint32_t most)
 }
 
 uint32_t tfm__check_nodes(struct tfm__report *report, const struct tfm__drive_backend *backend,
-                          const struct tfm__drive_backend *reference, enum tfm_op op, uint32_t most)
+                          const struct tfm__drive_backend *reference, enum tfm_op op,
+                          const struct tfm__check_options *options)
 {
     const struct tfm__check_op *generator = tfm__check_op(op);
     const uint32_t taken = ask_all(report, backend, op);
+    const uint32_t most = options->nodes;
     uint32_t number = 0; /* of those that it takes */
+    uint32_t left_out = 0;
 
     for (uint32_t i = 0; i < generator->samples && taken; i++) {
         struct tfm__sample sample;
@@ -283,12 +329,15 @@ uint32_t tfm__check_nodes(struct tfm__report *report, const struct tfm__drive_ba
                 tfm__report_end(report, &sample.err);
         } else if (tfm__check_asks(backend, &sample, NULL, 0)) {
             if (is_chosen(number++, taken, most))
-                run_sample(report, backend, reference, op, &sample);
+                left_out += run_sample(report, backend, reference, op, &sample, options->rows);
         }
         tfm__sample_end(&sample);
     }
     if (most && most < taken)
         tfm__report_note(report, "%s: %u of the %u nodes that it takes were run", tfm_op_name(op),
                          most, taken);
+    if (left_out)
+        tfm__report_note(report, "%s: %u cases of more than %u rows were left out", tfm_op_name(op),
+                         left_out, options->rows);
     return taken;
 }

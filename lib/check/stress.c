@@ -12,15 +12,13 @@ enum { CALLS = 500, RUNS = 12, TIMES = 5 };
 /* Opens, runs, compares, closes. */
 static enum tfm_status once(const struct tfm__drive_backend *backend,
                             const struct tfm__drive_backend *reference, enum tfm_op op,
-                            struct tfm__sample *sample, int64_t failing, struct tfm_error *err)
+                            struct tfm__sample *sample, int is_short, int64_t failing,
+                            struct tfm_error *err)
 {
-    const struct tfm__check_way *way = &tfm__check_op(op)->ways[0];
     struct tfm__pair pair = {NULL, NULL};
     struct tfm__check_rows run;
 
-    while (way->applies && !way->applies(sample))
-        way++;
-    way->prepare(sample, &run, way->argument);
+    tfm__check_prepare(op, sample, is_short, &run);
     enum tfm_status status = tfm__drive_plan_open(reference, sample->graph, sample->data,
                                                   &sample->capacity, 0, &pair.reference, err);
     tfm__drive_fail(failing);
@@ -38,17 +36,17 @@ static enum tfm_status once(const struct tfm__drive_backend *backend,
  * all the same; nothing is lost; the next try works. Returns how many calls failed. */
 static int64_t without_memory(const struct tfm__drive_backend *backend,
                               const struct tfm__drive_backend *reference, enum tfm_op op,
-                              struct tfm__sample *sample, struct tfm_error *err)
+                              struct tfm__sample *sample, int is_short, struct tfm_error *err)
 {
     int64_t calls = 0;
 
     /* what a device keeps for later (programs) comes with the first */
-    if (once(backend, reference, op, sample, -1, err) != TFM_STATUS_OK)
+    if (once(backend, reference, op, sample, is_short, -1, err) != TFM_STATUS_OK)
         return 0;
     for (; calls < CALLS; calls++) {
         const int64_t before = tfm__drive_blocks();
         struct tfm_error why = {0};
-        const enum tfm_status status = once(backend, reference, op, sample, calls, &why);
+        const enum tfm_status status = once(backend, reference, op, sample, is_short, calls, &why);
         const int failed = tfm__drive_failed();
         if (status != TFM_STATUS_OK && (!failed || status == TFM_STATUS_INTERNAL)) {
             tfm_error_set(err, status, "call %lld of alloc fails: %s", (long long)calls, why.text);
@@ -68,7 +66,7 @@ static int64_t without_memory(const struct tfm__drive_backend *backend,
         if (!failed)
             break;
     }
-    if (once(backend, reference, op, sample, -1, err) != TFM_STATUS_OK)
+    if (once(backend, reference, op, sample, is_short, -1, err) != TFM_STATUS_OK)
         tfm_error_prefix(err, "after all failures");
     return calls;
 }
@@ -76,12 +74,12 @@ static int64_t without_memory(const struct tfm__drive_backend *backend,
 /* The first may leave with the device what serves all later ones, those must leave nothing. */
 static enum tfm_status gives_back(const struct tfm__drive_backend *backend,
                                   const struct tfm__drive_backend *reference, enum tfm_op op,
-                                  struct tfm__sample *sample, struct tfm_error *err)
+                                  struct tfm__sample *sample, int is_short, struct tfm_error *err)
 {
     int64_t first = 0;
 
     for (int i = 0; i < TIMES; i++) {
-        if (once(backend, reference, op, sample, -1, err) != TFM_STATUS_OK)
+        if (once(backend, reference, op, sample, is_short, -1, err) != TFM_STATUS_OK)
             return err->status;
         if (i == 0)
             first = tfm__drive_blocks();
@@ -115,16 +113,11 @@ static void *work(void *argument)
 
 static enum tfm_status open_worker(struct worker *w, const struct tfm__drive_backend *backend,
                                    const struct tfm__drive_backend *reference, enum tfm_op op,
-                                   int number)
+                                   int is_short, int number)
 {
-    const struct tfm__check_op *generator = tfm__check_op(op);
-    const struct tfm__check_way *way = &generator->ways[0];
-
     if (!tfm__check_find(backend, op, &w->sample))
         return tfm_error_set(&w->err, TFM_STATUS_INTERNAL, "supports() has changed its mind");
-    while (way->applies && !way->applies(&w->sample))
-        way++;
-    way->prepare(&w->sample, &w->run, way->argument);
+    tfm__check_prepare(op, &w->sample, is_short, &w->run);
     if (w->sample.special) /* values of its own */
         tfm__sample_fill(&w->sample, w->sample.special, 100 + (uint64_t)number, 0,
                          tfm__sample_count(&w->sample, w->sample.special), 1);
@@ -134,13 +127,13 @@ static enum tfm_status open_worker(struct worker *w, const struct tfm__drive_bac
 /* Both own a plan on one device; each must get its own values. */
 static enum tfm_status two_threads(const struct tfm__drive_backend *backend,
                                    const struct tfm__drive_backend *reference, enum tfm_op op,
-                                   struct tfm_error *err)
+                                   int is_short, struct tfm_error *err)
 {
     struct worker workers[2] = {0};
     int started = 0;
 
     for (int i = 0; i < 2 && err->status == TFM_STATUS_OK; i++) {
-        if (open_worker(&workers[i], backend, reference, op, i) != TFM_STATUS_OK)
+        if (open_worker(&workers[i], backend, reference, op, is_short, i) != TFM_STATUS_OK)
             *err = workers[i].err;
     }
     for (int i = 0; i < 2 && err->status == TFM_STATUS_OK; i++) {
@@ -163,7 +156,8 @@ static enum tfm_status two_threads(const struct tfm__drive_backend *backend,
 }
 
 void tfm__check_stress(struct tfm__report *report, const struct tfm__drive_backend *backend,
-                       const struct tfm__drive_backend *reference, enum tfm_op op, int one_thread)
+                       const struct tfm__drive_backend *reference, enum tfm_op op,
+                       const struct tfm__check_options *options)
 {
     struct tfm__sample sample;
     struct tfm_error err = {0};
@@ -172,24 +166,25 @@ void tfm__check_stress(struct tfm__report *report, const struct tfm__drive_backe
         return;
     if (tfm__report_begin(report, "node", "%s %s: gives back what it took", tfm_op_name(op),
                           sample.what)) {
-        gives_back(backend, reference, op, &sample, &err);
+        gives_back(backend, reference, op, &sample, options->rows > 0, &err);
         tfm__report_end(report, &err);
     }
     err = (struct tfm_error){0};
     if (tfm__report_begin(report, "node", "%s %s: allocations fail", tfm_op_name(op),
                           sample.what)) {
-        const int64_t calls = without_memory(backend, reference, op, &sample, &err);
+        const int64_t calls =
+            without_memory(backend, reference, op, &sample, options->rows > 0, &err);
         tfm__report_end(report, &err);
         tfm__report_note(report, "%s: each of %lld calls of the host's alloc failed once",
                          tfm_op_name(op), (long long)calls);
     }
     err = (struct tfm_error){0};
-    if (one_thread) {
+    if (options->one_thread) {
         tfm__report_skip(report, "one thread was asked for", "node", "%s %s: two threads",
                          tfm_op_name(op), sample.what);
     } else if (tfm__report_begin(report, "node", "%s %s: two threads", tfm_op_name(op),
                                  sample.what)) {
-        two_threads(backend, reference, op, &err);
+        two_threads(backend, reference, op, options->rows > 0, &err);
         tfm__report_end(report, &err);
     }
     tfm__sample_end(&sample);

@@ -257,19 +257,20 @@ static enum tfm_status accumulate(struct tfm_trainer *t, uint64_t *place, double
     const size_t sequences = (size_t)t->settings.sequences;
     enum tfm_status status = TFM_STATUS_OK;
 
-    for (int64_t a = 0; a < t->settings.accumulate && status == TFM_STATUS_OK; a++) {
+    for (int64_t a = 0; a < t->settings.accumulate && status == TFM_STATUS_OK && isfinite(*sum);
+         a++) {
         status = tfm_windows_train(&t->windows, t->data.train, place, sequences, t->ids, t->targets,
                                    err);
         if (status == TFM_STATUS_OK)
             status = run(t, t->train.exec, sequences, sum, tokens, err);
     }
     if (status == TFM_STATUS_OK && !isfinite(*sum)) {
-        const char *parameter = tfm__trainer_not_finite(t);
-        status =
-            tfm_error_set(err, TFM_STATUS_BACKEND,
-                          "step %llu: the loss is %g: the first tensor that is not finite is "
-                          "\"%s\"; lower the rate, or go on from an earlier checkpoint",
-                          (unsigned long long)t->step + 1, *sum, parameter ? parameter : "loss");
+        char name[256];
+        tfm__trainer_first_not_finite(t, name, sizeof name);
+        status = tfm_error_set(err, TFM_STATUS_BACKEND,
+                               "step %llu: the loss is %g: the first tensor that is not finite is "
+                               "\"%s\"; lower the rate, or go on from an earlier checkpoint",
+                               (unsigned long long)t->step + 1, *sum, name);
     }
     return status;
 }

@@ -43,7 +43,14 @@ struct tfm_trainer {
 };
 
 /* What the graph of a plan ends in. */
-enum tfm__trainer_purpose { TFM__TRAINER_TRAIN, TFM__TRAINER_EVALUATE, TFM__TRAINER_SAMPLE };
+enum tfm__trainer_purpose {
+    TFM__TRAINER_TRAIN,
+    TFM__TRAINER_EVALUATE,
+    TFM__TRAINER_SAMPLE,
+    TFM__TRAINER_LOOK, /* as EVALUATE, and the result of each node is an output */
+};
+/* What the names of those outputs begin with; then comes the tensor's own. */
+#define TFM__TRAINER_RESULT '='
 
 /* ---- trainer_plans.c ---- */
 
@@ -66,6 +73,9 @@ enum tfm_status tfm__trainer_run_fits(const struct tfm_trainer *trainer, struct 
 /* the parameters of a graph with gradients and moments, and beside them `arena` bytes. */
 enum tfm_status tfm__trainer_fits(const struct tfm_trainer *trainer, const struct tfm_graph *graph,
                                   size_t arena, struct tfm_error *err);
+
+/* ---- trainer_finite.c: the first tensor of the last run that is not finite, "loss" when it is not known ---- */
+void tfm__trainer_first_not_finite(struct tfm_trainer *trainer, char *name, size_t size);
 
 /* ---- trainer_weights.c ---- */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The plans of a trainer: forward and backward, forward for validation, one token after the other for samples.
  * All work on the trainable parameters of the first. */
+#include <stdio.h>
 #include <string.h>
 
 #include "lib/llm/trainer_internal.h"
@@ -68,6 +69,21 @@ static void build_sample(struct tfm_graph *graph, const struct tfm_nn_decoder *m
     train_all(graph);
 }
 
+static void build_look(struct tfm_graph *graph, const struct tfm_nn_decoder *model,
+                       const struct tfm_trainer_settings *settings, struct tfm_error *err)
+{
+    char name[300];
+
+    build_evaluate(graph, model, settings, err);
+    for (uint32_t i = 0; i < tfm_graph_node_count(graph); i++) {
+        struct tfm_tensor *made = (struct tfm_tensor *)tfm_graph_node(graph, i)->outputs[0];
+        if (made->kind != TFM_TENSOR_INTERMEDIATE || made->view_of)
+            continue;
+        snprintf(name, sizeof name, "%c%s", TFM__TRAINER_RESULT, made->name);
+        (void)tfm_graph_output(graph, made, name);
+    }
+}
+
 static const struct {
     void (*build)(struct tfm_graph *graph, const struct tfm_nn_decoder *model,
                   const struct tfm_trainer_settings *settings, struct tfm_error *err);
@@ -75,6 +91,7 @@ static const struct {
     [TFM__TRAINER_TRAIN] = {build_train},
     [TFM__TRAINER_EVALUATE] = {build_evaluate},
     [TFM__TRAINER_SAMPLE] = {build_sample},
+    [TFM__TRAINER_LOOK] = {build_look},
 };
 
 static struct tfm_capacity capacity_of(const struct tfm_trainer *t,

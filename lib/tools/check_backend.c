@@ -221,6 +221,7 @@ int tfm__verb_check_backend(const struct tfm__options *options)
                                              .n_plugins = options->plugins.n,
                                              .seconds = (int)options->case_seconds,
                                              .nodes = (uint32_t)options->nodes,
+                                             .rows = (uint32_t)options->case_rows,
                                              .one_thread = options->one_thread,
                                              .no_times = options->no_times};
 

@@ -1,37 +1,39 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Runs `tfm check-backend` on every OpenCL implementation that can be had here, in both shapes, and prints
+# Runs `tfm check-backend` on every OpenCL implementation that can be had here, in both shapes, op by op, and prints
 # docs/portability.md. What is missing is fetched into BUILD/portability and used from there: nothing is
 # installed, so nothing else on the machine sees another device. Not a part of `make check`: it needs a
-# network and takes minutes, on the simulators many.
+# network and takes minutes, on the simulators hours. It can be taken up again: an op that a row was run with at this
+# commit is not run once more, and what is run later leaves the other ops of its row as they were.
 set -u
-usage='usage: tests/portability/table.sh [BUILD [ROW...]]    BUILD: a built tree (.), ROW: IMPLEMENTATION-SHAPE
+usage='usage: tests/portability/table.sh [-o OP[,OP...]] [BUILD [ROW...]]    BUILD: a built tree (.), ROW: IMPLEMENTATION-SHAPE
 
-       tests/portability/table.sh b                      all rows
-       tests/portability/table.sh b pocl-group           one row anew, the others as they were
-       tests/portability/table.sh b none                 the table alone
+       tests/portability/table.sh b                         all rows
+       tests/portability/table.sh b pocl-group              one row, the others as they were
+       tests/portability/table.sh -o adamw,rope b pocl-wide two ops of it
+       tests/portability/table.sh b none                    the table alone
 
 Rows: pocl, intel, rusticl, oclgrind, device; shapes: wide, group. device is the GPU or accelerator that
 auto takes, where there is one, or the one that TFM_PORTABILITY_DEVICE names (opencl:N).
-TFM_PORTABILITY_NODES=N runs N nodes of each op instead of all, or of 2 and 3 of rusticl and oclgrind. Exit code 1 when a row has failures or too few cases.'
+TFM_PORTABILITY_NODES=N runs N nodes of each op instead of all, or of 2 and 3 of rusticl and oclgrind. The ops of the
+rows oclgrind are those of races.sh, the same runs. Exit code 1 when a row has failures or too few cases.'
 case ${1-} in -h | --help) echo "$usage"; exit 0 ;; esac
+only=
+test "${1-}" = -o && { only=$(echo "${2-}" | tr , ' '); shift 2; }
 
 source_tree=$(cd "$(dirname "$0")/../.." && pwd) || exit 2
 build=$(cd "${1:-.}" && pwd) || exit 2
 test $# -gt 0 && shift
 test -x "$build/tfm" || { echo "$build/tfm is not built" >&2; exit 2; }
-work=$build/portability
-mkdir -p "$work/rows" "$work/cache" || exit 2
+. "$source_tree/tests/portability/oclgrind.sh" # work, all_ops, commit
+mkdir -p "$work/rows" "$work/races" "$work/cache" || exit 2
 rows='pocl-wide pocl-group intel-wide intel-group rusticl-wide rusticl-group oclgrind-wide oclgrind-group device-wide device-group'
 wanted=${*:-$rows}
 
 intel_packages='intel-opencl-rt==2026.2.0 intel-cmplr-lib-rt==2026.2.0 tbb==2023.2.0 tcmlib==1.6.0'
 oclgrind_packages='oclgrind liboclgrind-21.10'
 rusticl_packages='mesa-opencl-icd libllvmspirvlib15'
-root=$work/root libraries=$work/root/usr/lib/x86_64-linux-gnu
-
-commit=$(git -C "$source_tree" rev-parse --short=10 HEAD 2>/dev/null || echo unknown)
-test -z "$(git -C "$source_tree" status --porcelain --untracked-files=no 2>/dev/null)" || commit=$commit+
+root=$work/root
 
 # ---- getting them: each sets `reason` when it cannot be had ----
 
@@ -91,7 +93,7 @@ get_oclgrind() {
     version='Oclgrind 21.10'
     # shellcheck disable=SC2086
     unpack_debian $oclgrind_packages || return 1
-    driver_of oclgrind "$root/usr/lib/oclgrind/liboclgrind-rt-icd.so"
+    have_oclgrind || { reason='Oclgrind has no driver in it'; return 1; }
 }
 
 get_device() {
@@ -108,51 +110,87 @@ for d in json.load(sys.stdin):
 
 # ---- one row ----
 
-# The environment and the bounds of an implementation, then the check.
-check() {
-    bounds="--limit 300 --no-times ${TFM_PORTABILITY_NODES:+--nodes $TFM_PORTABILITY_NODES}" subject=${subject:-opencl:0} floor=1000
+# run OP FILE: the environment and the bounds of an implementation, then the check.
+run() (
+    bounds="--limit 300 --no-times --nodes $nodes" subject=${subject:-opencl:0}
     case $name in
         pocl) export OCL_ICD_VENDORS="$work/pocl" POCL_CACHE_DIR="$work/cache" ;;
         intel) export OCL_ICD_VENDORS="$work/intel-vendors" LD_LIBRARY_PATH="$work/intel/lib" ;;
         rusticl)
             export OCL_ICD_VENDORS="$work/rusticl" LD_LIBRARY_PATH="$libraries" RUSTICL_ENABLE=llvmpipe
-            bounds="--limit 3000 --no-times --nodes ${TFM_PORTABILITY_NODES:-2}" floor=200 ;;
+            bounds="--limit 3000 --no-times --nodes $nodes" ;;
         oclgrind)
-            export OCL_ICD_VENDORS="$work/oclgrind" LD_LIBRARY_PATH="$libraries" OCLGRIND_DATA_RACES=1
-            # what its compiler optimizes uses instructions that it does not know
-            export OCLGRIND_BUILD_OPTIONS=-cl-opt-disable OCLGRIND_LOG="$work/rows/$row.log"
-            export TFM_OPENCL_PERSISTENT=off # a persistent kernel waits for others by races that are meant
-            rm -f "$OCLGRIND_LOG"
-            bounds="--limit 3000 --no-times --one-thread --nodes ${TFM_PORTABILITY_NODES:-3}" floor=200 ;;
+            simulate races "$1" "$shape" "$nodes" "$2"
+            return ;;
     esac
     export TFM_PLUGIN_PATH="$build/backends/opencl/.libs" TFM_OPENCL_SHAPE="$shape"
     # shellcheck disable=SC2086
-    "$build/tfm" check-backend "$subject" $bounds >"$work/rows/$row.tap" 2>"$work/rows/$row.err"
+    "$build/tfm" check-backend "$subject" --op "$1" $bounds >"$2.tap" 2>"$2.err"
+)
+
+file_of() { # OP: where its results are, without the ending
+    if test "$name" = oclgrind; then echo "$work/races/$shape-$1"; else echo "$work/rows/$row-$1"; fi
 }
 
-# Cases, failures and what was skipped and why. An op that the backend takes and of which no case ran has
-# failed; so has a run that broke off.
+# Each op that was not run at this commit with so many nodes (0 = all): as races.sh has it.
+run_all() {
+    mark="$commit $nodes"
+    for op in ${only:-$all_ops}; do
+        file=$(file_of "$op")
+        test "$(cat "$file.done" 2>/dev/null)" = "$mark" && continue
+        rm -f "$file.done"
+        run "$op" "$file"
+        grep -q '^1\.\.[0-9]' "$file.tap" && echo "$mark" >"$file.done"
+        echo "$row $op: $(grep -c '^ok ' "$file.tap") passed, $(grep -c '^not ok ' "$file.tap") failed" >&2
+    done
+}
+
+# Cases, failures and what was skipped and why, over the ops. The cases of the device itself, the same with each op, count
+# with the first. An op that the backend takes and of which no case ran has failed; so has a run that broke off.
 count() {
-    awk -v row="$row" -v version="$version" -v shape="$shape" -v commit="$commit" -v floor="$1" -v races="$2" '
-        /^1\.\.[0-9]/ { ended = 1 }
-        /^# [a-z_]+: refuses [0-9]+ of [0-9]+ nodes/ { op = substr($2, 1, length($2) - 1); refused[op] += $4; all[op] = $6 }
-        /^ok [0-9]+ - .*: questions to supports/ { asked[$4 = substr($4, 1, length($4) - 1)] = 1; ran++; next }
+    for op in $all_ops; do
+        file=$(file_of "$op")
+        echo "op $op"
+        echo "commit $(cat "$file.done" 2>/dev/null)"
+        test "$name" = oclgrind && echo "races $(reports "$file.log" 2>/dev/null || :)"
+        cat "$file.tap" 2>/dev/null
+    done | awk -v version="$version" -v shape="$shape" -v floor="$floor" '
+        /^op / { op = $2; ops[++n_ops] = op; next }
+        /^commit / {
+            if ($2 == "") text = text "; " op " was not run to its end"
+            else { if (!($2 in at)) order[++n_commits] = $2; at[$2] = at[$2] " " op; many[$2]++ }
+            failed += $2 == ""
+            if (!fewest || $3 + 0 < fewest) fewest = $3 + 0
+            next
+        }
+        /^races / { races += $2; raced = 1; next }
+        /^# [a-z_]+: refuses [0-9]+ of [0-9]+ nodes/ { refused[op] += $4; all[op] = $6 }
+        { own = $4 == op || $4 == op ":" || $5 == op || $5 == op ":" }
+        !own && n_ops > 1 && /^ok / { next }
+        /^ok [0-9]+ - .*: questions to supports/ { asked[op] = 1; ran++; next }
         /^ok .* # SKIP / { why = $0; sub(/.* # SKIP /, "", why); skipped[why]++; next }
-        /^ok / { ran++; cases[$4]++ }
-        /^not ok / { ran++; failed++; cases[$4]++ }
+        /^ok / { ran++; cases[op] += own }
+        /^not ok / { ran++; failed++; cases[op] += own; bad[op]++ }
         END {
-            for (op in asked)
-                if (!cases[op] && !(op in refused && refused[op] == all[op])) {
+            for (i = 1; i <= n_ops; i++) {
+                op = ops[i]
+                if (asked[op] && !cases[op] && !(op in refused && refused[op] == all[op])) {
                     failed++
                     text = text "; " op " was not run"
                 }
-            if (!ended) { failed++; text = text "; it broke off" }
+                if (bad[op]) text = text "; " bad[op] " failed of " op
+            }
+            if (fewest) text = text "; " fewest " nodes of each op"
             for (why in skipped) text = text "; " skipped[why] " skipped: " why
-            if (races != "") { text = text "; " races " data races"; failed += races }
+            if (raced) { text = text "; " (races + 0) " data races"; failed += races }
             if (ran < floor) text = text "; fewer than " floor " cases"
-            printf "| %s | %s | %d | %d | %s | %s |\n", version, shape, ran, failed, substr(text, 3), commit
+            most = order[1]
+            for (i = 2; i <= n_commits; i++) if (many[order[i]] > many[most]) most = order[i]
+            commits = most
+            for (i = 1; i <= n_commits; i++) if (order[i] != most) commits = commits ";" at[order[i]] " at " order[i]
+            printf "| %s | %s | %d | %d | %s | %s |\n", version, shape, ran, failed, substr(text, 3), commits
             exit failed > 0 || ran < floor
-        }' "$work/rows/$row.tap" >"$work/rows/$row.md"
+        }' >"$work/rows/$row.md"
 }
 
 status=0
@@ -163,13 +201,14 @@ for row in $wanted; do
         echo "| $version | $shape | 0 | 0 | not run: $reason | $commit |" >"$work/rows/$row.md"
         continue
     fi
-    floor=1000
-    case $name in rusticl | oclgrind) floor=200 ;; esac
+    floor=1000 nodes=${TFM_PORTABILITY_NODES:-0}
+    case $name in
+        rusticl) floor=200 nodes=${TFM_PORTABILITY_NODES:-2} ;;
+        oclgrind) floor=200 nodes=${TFM_PORTABILITY_NODES:-3} ;;
+    esac
     echo "$row: $version" >&2
-    (check)
-    races=
-    test "$name" = oclgrind && races=$(cat "$work/rows/$row.log" 2>/dev/null | grep -c 'data race')
-    count "$floor" "$races" || status=1
+    run_all
+    count || status=1
     cat "$work/rows/$row.md" >&2
 done
 
@@ -178,10 +217,10 @@ cat <<'END'
 
 On which implementations of OpenCL do the kernels compute what the reference computes?
 
-Each row is one run of `tfm check-backend opencl` by `tests/portability/table.sh`, at the commit in its last
-column: every op and dtype that the backend takes, against the reference within the op's tolerance. Slow
-implementations run some of the shapes of every op; the others all of them. An op that the backend takes and of
-which no case ran counts as failed.
+Each row is runs of `tfm check-backend opencl --op OP` by `tests/portability/table.sh`, of every op, at the commit in
+the last column or, where ops are named, at another: every dtype that the backend takes, against the reference within
+the op's tolerance. Where a number of nodes is named, so many of each op were run, at even distances; else all of them.
+An op that the backend takes and of which no case ran counts as failed.
 
 | implementation | shape | cases | failed | skipped, remarks | commit |
 |---|---|---|---|---|---|

@@ -37,6 +37,11 @@ test $code -eq 0 && test "$m" -lt "$n" && grep -q -E '^# add: 2 of the [0-9]+ no
     for op in add linear gqa_attention; do grep -q "^ok [0-9]* - $op .*: 1 row" "$out" || exit 1; done
 verdict $? 'fewer nodes of every op, skipped cases told, no times'
 
+call check-backend "$modules/wrong_nothing.so" --op add --nodes 1 --rows 7 --no-times
+test $code -eq 0 && grep -q '^# add: [1-9][0-9]* cases of more than 7 rows were left out$' "$out" &&
+    grep -q '^ok .*: 7 rows' "$out" && grep -q '^ok .*: two threads' "$out" && ! grep -q -E '^ok .*: (65|33|31) rows' "$out"
+verdict $? 'no cases of many rows, and how many are left out'
+
 # wrong FAULT OPS TEXT: a failed case holds TEXT; those that fail are of OPS only
 wrong() {
     call check-backend "$modules/wrong_$1.so"

@@ -32,6 +32,33 @@ START_TEST(what_is_not_finite_is_named)
 }
 END_TEST
 
+/* Catches: an overflow inside of a layer, whose parameters are all finite, that is blamed on the loss or on what comes behind
+ * it. The gate's and the other half's 1e25 meet in the product. */
+START_TEST(what_overflows_is_named)
+{
+    static const int64_t shape[] = {24, 16};
+    static const char *const names[] = {"blk.1.ffn.gate.weight", "blk.1.ffn.up.weight"};
+    const struct tfm_trainer_settings s = settings();
+    struct tfm_trainer_report report;
+    struct tfm_weights *weights = NULL;
+    struct tfm_error err = STALE;
+    float values[24 * 16];
+
+    for (int i = 0; i < 24 * 16; i++)
+        values[i] = i % 16 ? 0 : 1e25f;
+    ok(tfm_weights_create(&weights, &err), &err);
+    for (int i = 0; i < 2; i++)
+        ok(tfm_weights_set(weights, names[i], TFM_DTYPE_F32, 2, shape, values, sizeof values, &err),
+           &err);
+    struct tfm_trainer *trainer = create(&s, weights);
+    tfm_weights_release(weights);
+    ck_assert_int_ne(tfm_trainer_step(trainer, &report, &err), TFM_STATUS_OK);
+    ck_assert_msg(strstr(err.text, "step 1") && strstr(err.text, "\"blk.1.ffn.swiglu"), "%s",
+                  err.text);
+    tfm_trainer_destroy(trainer);
+}
+END_TEST
+
 /* Catches: a trainer that stays useless though a good checkpoint was loaded, or goes on with what broke it. */
 START_TEST(a_checkpoint_heals)
 {
@@ -143,6 +170,7 @@ int main(void)
 
     tcase_add_checked_fixture(tcase, begin, end);
     tcase_add_test(tcase, what_is_not_finite_is_named);
+    tcase_add_test(tcase, what_overflows_is_named);
     tcase_add_test(tcase, a_checkpoint_heals);
     tcase_add_test(tcase, what_is_not_finite_is_not_saved);
     tcase_add_test(tcase, what_is_not_finite_is_not_exported);
