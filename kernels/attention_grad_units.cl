@@ -126,11 +126,12 @@ __kernel void tfm_run_attention_grad_gather(__global const uchar *rel_bias,
 {
     __global const struct tfm_step *s = steps + index;
     const uint part = get_global_id(0), parts = get_global_size(0);
-    const uint n = (2 * s->span + 1) * s->heads, end = (uint)tfm_end(n, part, parts);
+    /* without rows nobody has written it yet */
+    const uint n = tfm_rows(s, rows) ? (2 * s->span + 1) * s->heads : 0;
+    const uint end = (uint)tfm_end(n, part, parts);
     __global const float *from = (__global const float *)(rel_bias + s->at[0]);
     __global const int *bucket = (__global const int *)(rel_bucket + s->at[1]);
     __global float *to = (__global float *)(workspace + s->at[2]) + s->bias_at;
-    (void)rows;
 
     for (uint i = (uint)tfm_first(n, part, parts); i < end; i += (uint)tfm_stride(parts))
         to[i] = from[(ulong)bucket[i / s->heads] * s->heads + i % s->heads];
@@ -145,8 +146,8 @@ __kernel void tfm_run_attention_grad_bias(__global const uchar *rel_bucket,
 {
     __global const struct tfm_step *s = steps + index;
     const uint part = get_global_id(0), parts = get_global_size(0), share = s->heads / s->kv_heads;
-    const uint n = s->out * s->heads, end = (uint)tfm_end(n, part, parts);
-    const uint distances = 2 * s->span + 1;
+    const uint n = tfm_rows(s, rows) ? s->out * s->heads : 0; /* as in gather */
+    const uint end = (uint)tfm_end(n, part, parts), distances = 2 * s->span + 1;
     __global const int *bucket = (__global const int *)(rel_bucket + s->at[0]);
     __global float *to = (__global float *)(drel_bias + s->at[1]);
     __global const float *from = (__global const float *)(workspace + s->at[2]) + s->partial_at;
