@@ -335,6 +335,22 @@ static enum tfm_status refuse_decoder(const char *path, json_t *root, struct tfm
     return TFM_STATUS_OK;
 }
 
+int tfm__config_is_own(const json_t *config)
+{
+    const char *type = json_string_value(json_object_get(config, "model_type"));
+    return type && strcmp(type, "tfm") == 0;
+}
+
+static enum tfm_status own_decoder(const char *path, const json_t *config, json_t **decoder,
+                                   struct tfm_error *err)
+{
+    *decoder = json_object_get(config, "decoder");
+    return json_is_object(*decoder)
+               ? TFM_STATUS_OK
+               : tfm_error_set(err, TFM_STATUS_FORMAT,
+                               "%s: \"decoder\" is missing, or no JSON object", path);
+}
+
 static enum tfm_status read_object(const char *path, json_t *root, int64_t vocab,
                                    struct tfm_nn_decoder *decoder,
                                    struct tfm_trainer_settings *settings, struct tfm_error *err)
@@ -343,12 +359,11 @@ static enum tfm_status read_object(const char *path, json_t *root, int64_t vocab
 
     if (!json_is_object(root))
         return tfm_error_set(err, TFM_STATUS_FORMAT, "%s: no JSON object", path);
-    const char *type = json_string_value(json_object_get(root, "model_type"));
-    if (type && strcmp(type, "tfm") == 0) /* config.json of a folder that we wrote */
-        root = json_object_get(root, "decoder");
-    if (!json_is_object(root))
-        return tfm_error_set(err, TFM_STATUS_FORMAT,
-                             "%s: \"decoder\" is missing, or no JSON object", path);
+    if (tfm__config_is_own(root)) {
+        const enum tfm_status status = own_decoder(path, root, &root, err);
+        if (status != TFM_STATUS_OK)
+            return status;
+    }
     const enum tfm_status status =
         decoder ? read_decoder(path, root, vocab, decoder, err) : refuse_decoder(path, root, err);
     if (status != TFM_STATUS_OK || (!settings && !json_object_get(root, "train")))
@@ -379,11 +394,14 @@ enum tfm_status tfm_config_parse(const char *name, const char *text, size_t size
     return status;
 }
 
-enum tfm_status tfm__decoder_from_json(const char *path, json_t *object,
-                                       struct tfm_nn_decoder *decoder, struct tfm_error *err)
+enum tfm_status tfm__config_decoder(const char *path, const json_t *config,
+                                    struct tfm_nn_decoder *decoder, struct tfm_error *err)
 {
+    json_t *object;
+    enum tfm_status status = own_decoder(path, config, &object, err);
+
     *decoder = (struct tfm_nn_decoder){0};
-    const enum tfm_status status =
-        read_keys(path, &decoder_table, object, decoder, NULL, NULL, err);
+    if (status == TFM_STATUS_OK)
+        status = read_keys(path, &decoder_table, object, decoder, NULL, NULL, err);
     return status == TFM_STATUS_OK ? finish(path, decoder, err) : status;
 }

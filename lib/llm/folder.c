@@ -64,15 +64,11 @@ static enum tfm_status read_decoder(const char *path, const json_t *config,
                                     struct tfm_nn_decoder **decoder, struct tfm_error *err)
 {
     char *file = join(path, "config.json");
-    json_t *object = json_object_get(config, "decoder");
     struct tfm_nn_decoder *read = malloc(sizeof *read);
     enum tfm_status status = file && read ? TFM_STATUS_OK : no_memory(path, err);
 
-    if (status == TFM_STATUS_OK && !json_is_object(object))
-        status = tfm_error_set(err, TFM_STATUS_FORMAT,
-                               "%s: \"decoder\" is missing, or no JSON object", file);
     if (status == TFM_STATUS_OK)
-        status = tfm__decoder_from_json(file, object, read, err);
+        status = tfm__config_decoder(file, config, read, err);
     if (status == TFM_STATUS_OK) {
         read->slots = read->cells = 0;
         *decoder = read;
@@ -81,12 +77,6 @@ static enum tfm_status read_decoder(const char *path, const json_t *config,
     free(read);
     free(file);
     return status;
-}
-
-static int is_own(const json_t *config)
-{
-    const char *type = json_string_value(json_object_get(config, "model_type"));
-    return type && strcmp(type, "tfm") == 0;
 }
 
 /* Both JSON files as a GGUF file without tensors. */
@@ -102,7 +92,7 @@ static enum tfm_status open_metadata(const char *path, int *tied, struct tfm_ggu
 
     if (status == TFM_STATUS_OK)
         status = tfm__folder_json(path, "config.json", &config, err);
-    const int own = is_own(config);
+    const int own = tfm__config_is_own(config);
     if (status == TFM_STATUS_OK)
         status = own ? read_decoder(path, config, &decoder, err)
                      : tfm__folder_config(path, config, writer, tied, err);
