@@ -104,6 +104,14 @@ static inline void to_folder(const struct tfm_export *trained, enum tfm_dtype dt
     ck_assert_msg(tfm_export_to_folder(trained, "f", dtype, &err) == TFM_STATUS_OK, "%s", err.text);
 }
 
+/* The decoder as `make` has it, as folder "f" in F32. */
+static inline void make_folder(struct net *net, const struct tfm_nn_decoder *config, double *logits)
+{
+    make(net, config, logits);
+    const struct tfm_export trained = of(net, config);
+    to_folder(&trained, TFM_DTYPE_F32);
+}
+
 static inline int file_has(const char *path, const char *text)
 {
     static char data[1 << 16];

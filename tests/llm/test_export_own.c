@@ -239,9 +239,7 @@ START_TEST(converted)
     struct tfm_error err = {0};
     struct net net;
 
-    make(&net, &config, logits);
-    const struct tfm_export trained = of(&net, &config);
-    to_folder(&trained, TFM_DTYPE_F32);
+    make_folder(&net, &config, logits);
     ck_assert_msg(tfm_convert_to_folder("f", "g", TFM_DTYPE_F32, &err) == TFM_STATUS_OK, "%s",
                   err.text);
     ck_assert(same_file("f/model.safetensors", "g/model.safetensors"));
@@ -329,9 +327,7 @@ START_TEST(changed_configs)
     struct tfm_error err = {0};
     struct net net;
 
-    make(&net, &config, logits);
-    const struct tfm_export trained = of(&net, &config);
-    to_folder(&trained, TFM_DTYPE_F32);
+    make_folder(&net, &config, logits);
     change_config(changes[_i].key, changes[_i].value);
     const enum tfm_status status = tfm_model_open("f", &model, &err);
     ck_assert_msg(status == changes[_i].status, "%d %s", (int)status, err.text);
@@ -352,9 +348,7 @@ START_TEST(no_decoder)
     struct tfm_error err = {0};
     struct net net;
 
-    make(&net, &config, logits);
-    const struct tfm_export trained = of(&net, &config);
-    to_folder(&trained, TFM_DTYPE_F32);
+    make_folder(&net, &config, logits);
     json_t *json = json_load_file("f/config.json", 0, NULL);
     json_object_set_new(json, "decoder", json_array());
     ck_assert_int_eq(json_dump_file(json, "f/config.json", 0), 0);
@@ -377,9 +371,7 @@ START_TEST(bidirectional)
     struct net net;
 
     config.bidirectional = 1;
-    make(&net, &config, logits);
-    const struct tfm_export trained = of(&net, &config);
-    to_folder(&trained, TFM_DTYPE_F32);
+    make_folder(&net, &config, logits);
     test_devices_open(&devices);
     ck_assert_msg(tfm_model_open("f", &model, &err) == TFM_STATUS_OK, "%s", err.text);
     ck_assert_int_eq(tfm_session_create(model, devices.device, devices.n, NULL, &session, &err),
