@@ -28,6 +28,8 @@ TFM_INLINE void tfm_matrix_group(const struct tfm_matrix_group *x, const int add
     const uint strips = (x->j + size - 1) / size;
     const ulong units = (ulong)bands * strips, end = tfm_share(units, group + 1, groups);
 
+    if (adds && x->k == 0)
+        return; /* in a run of no rows nobody has written c yet */
     for (ulong unit = tfm_share(units, group, groups); unit < end; unit++) {
         const uint m = (uint)(unit % bands) * TFM_MATRIX_GROUP_ROWS;
         const uint j = (uint)(unit / bands) * size + me;
@@ -128,7 +130,8 @@ __kernel void tfm_run_linear_grad_w_group(__global const uchar *x, __global cons
 
     if (s->type[2] != TFM_STEP_NONE)
         tfm_matrix_group(&product, 1);
-    for (uint o = (uint)get_global_id(0); o < s->out && s->type[3] != TFM_STEP_NONE; o += stride) {
+    for (uint o = (uint)get_global_id(0); o < s->out && s->type[3] != TFM_STEP_NONE && n > 0;
+         o += stride) {
         float sum = bias[o];
         for (uint i = 0; i < n; i++)
             sum += from[(ulong)i * s->out + o];
