@@ -116,22 +116,22 @@ static void tfm_attention_grad_queries(struct tfm_attention_grad *x,
     from = max(from, (uint)x->begin[0] / tile * tile);
     to = min(to, (uint)x->end[n - 1]); /* what queries see only grows from one to the next */
     const int kept = rows && to - from <= s->kept;
-    if (rows) {
-        for (uint cell = from; cell < to; cell += tile)
-            tfm_attention_grad_first(x, cell, min(to - cell, tile), kept ? cell - from : 0, s);
+    if (rows)
         tfm_attention_grad_clear(x->sum, n * x->wide);
-    }
-    for (uint j = 0; j < n; j++) {
-        __global float *delta = r->delta + tfm_attention_grad_place(&x->of, first + j, s);
-        if (rows)
-            *delta = x->total[j];
-        x->delta[j] = *delta;
-    }
-    for (uint cell = from; cell < to; cell += tile) {
-        const uint cells = min(to - cell, tile), at = kept ? cell - from : 0;
-        if (!kept)
-            tfm_attention_grad_first(x, cell, cells, at, s);
-        tfm_attention_grad_second(x, r, cell, cells, at, s);
+    for (int sums = !rows; sums < 2; sums++) {
+        for (uint j = 0; j < n && sums; j++) {
+            __global float *delta = r->delta + tfm_attention_grad_place(&x->of, first + j, s);
+            if (rows)
+                *delta = x->total[j];
+            x->delta[j] = *delta;
+        }
+        for (uint cell = from; cell < to; cell += tile) {
+            const uint cells = min(to - cell, tile), at = kept ? cell - from : 0;
+            if (!sums || !kept)
+                tfm_attention_grad_first(x, cell, cells, at, s);
+            if (sums)
+                tfm_attention_grad_second(x, r, cell, cells, at, s);
+        }
     }
     for (uint j = 0; j < n && rows; j++) {
         __global float *dq = r->dq + tfm_attention_grad_place(&x->of, first + j, s) * s->head_dim;
@@ -141,14 +141,13 @@ static void tfm_attention_grad_queries(struct tfm_attention_grad *x,
     }
 }
 
-/* Cells [cell, end) and the queries that see them. */
-static void tfm_attention_grad_cells(struct tfm_attention_grad *x,
+/* Starts the sums of cells [cell, end). */
+static void tfm_attention_grad_empty(const struct tfm_attention_grad *x,
                                      const struct tfm_attention_grad_results *r, uint cell,
                                      uint end, __global const struct tfm_step *s)
 {
-    const uint d = s->head_dim, share = s->heads / s->kv_heads, tile = TFM_ATTENTION_GRAD_TILE;
-    const uint2 seers = tfm_attention_grad_seers(&x->of, cell, end - 1, s);
-    const uint distances = (2 * s->span + 1) * share;
+    const uint d = s->head_dim, tile = TFM_ATTENTION_GRAD_TILE;
+    const uint distances = (2 * s->span + 1) * (s->heads / s->kv_heads);
 
     for (uint c = cell; c < end; c++) {
         const ulong at = tfm_attention_grad_cell(&x->of, c, s);
@@ -158,8 +157,23 @@ static void tfm_attention_grad_cells(struct tfm_attention_grad *x,
             tfm_attention_grad_clear(r->partial + (ulong)(c / tile * s->kv_heads) * distances,
                                      distances);
     }
-    for (uint first = seers.x * share / tile * tile; first < seers.y * share; first += tile)
-        tfm_attention_grad_queries(x, r, first, min(x->of.all * share - first, tile), cell, end, s);
+}
+
+/* A unit: n queries from `first` on and all cells, or so many cells and the queries that see them. */
+static void tfm_attention_grad_unit(struct tfm_attention_grad *x,
+                                    const struct tfm_attention_grad_results *r, uint first, uint n,
+                                    __global const struct tfm_step *s)
+{
+    const uint share = s->heads / s->kv_heads, tile = TFM_ATTENTION_GRAD_TILE;
+    uint2 queries = (uint2)(first, first + n), cells = (uint2)(0, x->of.all);
+
+    if (s->sums != TFM_SUMS_ROWS) {
+        cells = queries;
+        queries = tfm_attention_grad_seers(&x->of, cells.x, cells.y - 1, s) * share;
+        tfm_attention_grad_empty(x, r, cells.x, cells.y, s);
+    }
+    for (uint q = queries.x / tile * tile; q < queries.y; q += tile)
+        tfm_attention_grad_queries(x, r, q, min(x->of.all * share - q, tile), cells.x, cells.y, s);
 }
 
 __kernel void tfm_run_attention_grad(__global const uchar *q, __global const uchar *k,
@@ -191,11 +205,8 @@ __kernel void tfm_run_attention_grad(__global const uchar *q, __global const uch
         if (n == 0)
             return;
         if (s->partial_at)
-            r.partial = own + s->partial_at +
-                        (ulong)(x.of.tiles * s->kv_heads + x.of.group) * distances;
-        if (s->sums == TFM_SUMS_ROWS)
-            tfm_attention_grad_queries(&x, &r, first, n, 0, x.of.all, s);
-        else
-            tfm_attention_grad_cells(&x, &r, first, first + n, s);
+            r.partial =
+                own + s->partial_at + (ulong)(x.of.tiles * s->kv_heads + x.of.group) * distances;
+        tfm_attention_grad_unit(&x, &r, first, n, s);
     }
 }

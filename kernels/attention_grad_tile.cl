@@ -8,6 +8,8 @@
  *   8 cells    [ P ][ dP ]                        as it comes: q and dy are turned once for all cells, k and v are
  *   8 cells    [   ][    ]                        read one value at a time.
  *
+ * On a device without vectors a tile is 32 x 32 and 2 x 32 are summed up at a time.
+ *
  * What no query of 8 times 32 sees is left out, and of the sums over cells or queries exactly what none of the 8 sees.
  * A sum runs from left to right, one fma a cell or query. */
 #ifndef TFM_ATTENTION_GRAD_UNITS_CL
@@ -21,7 +23,7 @@
 #endif
 #define TFM_ATTENTION_GRAD_TILE_CL
 
-#define TFM_AG_BAND  8u
+#define TFM_AG_BAND  (TFM_NARROW ? 2u : 8u)
 #define TFM_AG_WIDTH 32u
 #define TFM_AG_LOG2E 1.44269504f
 
@@ -151,8 +153,7 @@ static void tfm_attention_grad_general(const struct tfm_attention_grad *x, uint 
     if (x->of.bias) {
         float bias[16];
         for (uint i = 0; i < 16; i++)
-            bias[i] =
-                tfm_attention_grad_bias(&x->of, (int)cell - x->own[j + i], x->head[j + i], s);
+            bias[i] = tfm_attention_grad_bias(&x->of, (int)cell - x->own[j + i], x->head[j + i], s);
         score += vload16(0, bias);
     }
     tfm_put16(tfm_attention_exp(score - vload16(0, x->base + j)), 0, x->weights + place);
@@ -168,8 +169,8 @@ static void tfm_attention_grad_weigh(struct tfm_attention_grad *x, uint cell, ui
     for (uint j = queries.x & ~15u; j < queries.y; j += 16) {
         const int16 begin = vload16(0, x->begin + j), end = vload16(0, x->end + j);
         const float16 base = vload16(0, x->base + j);
-        const int all_see = j + 16 <= x->n && x->begin[j + 15] <= (int)cell &&
-                            x->end[j] > (int)(cell + last);
+        const int all_see =
+            j + 16 <= x->n && x->begin[j + 15] <= (int)cell && x->end[j] > (int)(cell + last);
         const uint place = at * TFM_ATTENTION_GRAD_TILE + j;
         __global float *weights = x->weights + place, *changes = x->changes + place;
         float16 total = vload16(0, x->total + j);
@@ -288,7 +289,7 @@ static void tfm_attention_grad_take(struct tfm_attention_grad *x, uint first, ui
 
     x->first = first;
     x->n = n;
-    for (uint j = 0; j < TFM_ATTENTION_GRAD_TILE; j++) {
+    for (uint j = 0; j < (n + 31) / 32 * 32; j++) {
         x->base[j] = x->delta[j] = x->total[j] = 0.0f;
         x->own[j] = x->begin[j] = x->end[j] = 0;
         x->head[j] = 0;

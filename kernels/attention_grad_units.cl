@@ -14,14 +14,14 @@
 
 #ifndef TFM_ATTENTION_GRAD_TILE
 #define TFM_ATTENTION_GRAD_TILE \
-    (TFM_GROUPED ? 32u : 64u) /* as backends/opencl/attention_grad.c knows */
+    (TFM_GROUPED || TFM_NARROW ? 32u : 64u) /* as backends/opencl/attention_grad.c knows */
 #endif
 
 /* Operands of a launch, and the sequence and kv head of a unit. */
 struct tfm_attention_grad_unit {
     __global const float *q, *k, *v, *dy, *lse;
     __global const float *bias; /* of distance 0; 0 = none */
-    uint first_row, all, tiles; /* of the sequence: its first row, how many, tiles of cells before it */
+    uint first_row, all, tiles; /* of the sequence: first row, rows, tiles of cells before it */
     uint group;                 /* the kv head */
 };
 

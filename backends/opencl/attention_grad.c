@@ -7,11 +7,11 @@
 #include "backends/opencl/internal.h"
 #include "lib/core/checked.h"
 
-/* Tiles of the two shapes, as in the kernels. KEPT: most cells whose weights a part keeps. ALIGN: floats that parts of
- * the workspace begin at multiples of. */
-enum { TILE = 64, WIDTH = 32, KEPT = 1024, GROUP_TILE = 32, ALIGN = 32 };
-/* Vectors of a tile that a part has in its scratch. */
-enum { VECTORS = 6 * TILE };
+/* Tiles of the wide shape, of narrow devices and of the group shape, as in the kernels. KEPT: most cells whose weights
+ * a part keeps. VECTORS: of those of a tile, how many a part has in its scratch. ALIGN: floats that parts of the
+ * workspace begin at multiples of. */
+enum { TILE = 64, WIDTH = 32, KEPT = 1024, NARROW_TILE = 32, GROUP_TILE = 32, ALIGN = 32 };
+enum { VECTORS = 6 };
 /* Local memory of a group: x, y, s, p, base and delta. */
 enum {
     GROUP_FLOATS = 2 * GROUP_TILE * (GROUP_TILE + 1) + 2 * GROUP_TILE * GROUP_TILE + 2 * GROUP_TILE
@@ -37,13 +37,14 @@ static int measure(const struct tfm__cl_device *d, const struct tfm_node *node,
     const struct tfm_tensor *bucket = tfm__cl_input(node, 6);
     const size_t distances = bucket ? (size_t)bucket->shape[0] : 0;
     const int group = d->settings.shape == TFM__CL_GROUP;
+    const size_t tile = group ? GROUP_TILE : d->settings.narrow ? NARROW_TILE : TILE;
     /* units of cells of a kv head times the heads that read it: H for each tile of each sequence */
-    const size_t tiles = rows / (group ? GROUP_TILE : TILE) + capacity->sequences;
+    const size_t tiles = rows / tile + capacity->sequences;
     const size_t strips = node->attrs.softcap > 0 ? 3 : 2, wide = (dim + WIDTH - 1) / WIDTH * WIDTH;
     size_t n, unused, bytes;
 
-    *w = (struct parts){.kept = rows < KEPT ? (rows + TILE - 1) / TILE * TILE : KEPT};
-    w->scratch = group ? 2 * GROUP_TILE * dim : VECTORS * wide + strips * w->kept * TILE;
+    *w = (struct parts){.kept = rows < KEPT ? (rows + tile - 1) / tile * tile : KEPT};
+    w->scratch = group ? 2 * tile * dim : (VECTORS * wide + strips * w->kept) * tile;
     if (tfm__align_size(w->scratch, ALIGN, &w->scratch) ||
         tfm__mul_size(w->scratch, d->parts, &n) || put(w, n, &unused))
         return 0;
@@ -67,13 +68,13 @@ static int supports(const struct tfm__cl_device *d, const struct tfm_node *node,
 }
 
 /* The launches of a node in this order; those of the bias are written once for both shapes. The group shape has no
- * BOTH. */
+ * BOTH, nor has a narrow device: it would do too much in one work-item. */
 enum { GATHER, ROWS, CELLS, BOTH, BIAS, LAUNCHES };
 
 /* The last of those that make sums. */
 static int last_of(const struct tfm__cl_device *d)
 {
-    return d->settings.shape == TFM__CL_GROUP ? CELLS : BOTH;
+    return d->settings.shape == TFM__CL_GROUP || d->settings.narrow ? CELLS : BOTH;
 }
 
 /* distances: 1 = the bias has a gradient. */
