@@ -39,13 +39,15 @@ __kernel void tfm_run_sum_squares_blocks_group(__global const uchar *sums, __glo
                                                __global const int *rows, __local float *cells)
 {
     __global const struct tfm_step *s = steps + index;
-    const uint me = (uint)get_local_id(0), size = (uint)get_local_size(0), width = s->width;
+    const uint me = (uint)get_local_id(0), size = (uint)get_local_size(0);
+    /* in a run of no rows nobody has written the sums */
+    const uint width = tfm_rows(s, rows) > 0 ? s->width : 0;
     __global const float *from = (__global const float *)(sums + s->at[0]);
     float sum = 0.0f;
 
     for (uint i = me; i < width; i += size)
         sum += from[i];
     sum = tfm_group_sum(sum, cells);
-    if (me == 0 && get_group_id(0) == 0 && tfm_rows(s, rows) > 0)
+    if (me == 0 && get_group_id(0) == 0 && width > 0)
         *(__global float *)(y + s->at[1]) = sum;
 }
