@@ -18,8 +18,9 @@ static void tfm_add(__global const uchar *a, __global const uchar *b, __global u
     const ulong end = tfm_end(vectors, part, parts);
 
     for (ulong v = tfm_first(vectors, part, parts); v < end; v += tfm_stride(parts))
-        tfm_storev(tfm_loadv(a, v * TFM_VECTOR, s->type[0]) + tfm_loadv(b, v * TFM_VECTOR, s->type[1]), y,
-                    v * TFM_VECTOR, s->type[2]);
+        tfm_storev(tfm_loadv(a, v * TFM_VECTOR, s->type[0]) +
+                       tfm_loadv(b, v * TFM_VECTOR, s->type[1]),
+                   y, v * TFM_VECTOR, s->type[2]);
     if (part + 1 == parts) {
         for (ulong i = vectors * TFM_VECTOR; i < n; i++)
             tfm_store(tfm_load(a, i, s->type[0]) + tfm_load(b, i, s->type[1]), y, i, s->type[2]);
@@ -32,6 +33,7 @@ __kernel void tfm_run_add(__global const uchar *a, __global const uchar *b, __gl
                           __global const int *rows)
 {
     __global const struct tfm_step *s = steps + index;
-    tfm_add(a + s->at[0], b + s->at[1], y + s->at[2], s, rows, get_global_id(0), get_global_size(0));
+    tfm_add(a + s->at[0], b + s->at[1], y + s->at[2], s, rows, get_global_id(0),
+            get_global_size(0));
 }
 #endif

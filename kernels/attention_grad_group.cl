@@ -212,8 +212,8 @@ static void tfm_attention_grad_weigh_rows(const struct tfm_attention_grad_group 
 
 /* sums [2][TILE][d]: with P dP and with P. */
 static void tfm_attention_grad_rows(const struct tfm_attention_grad_group *g, uint first, uint n,
-                                    __global float *dq, __global float *delta,
-                                    __global float *sums, __global const struct tfm_step *s)
+                                    __global float *dq, __global float *delta, __global float *sums,
+                                    __global const struct tfm_step *s)
 {
     const uint me = (uint)get_local_id(0), size = (uint)get_local_size(0);
     const uint d = s->head_dim, share = s->heads / s->kv_heads;
@@ -245,12 +245,13 @@ static void tfm_attention_grad_rows(const struct tfm_attention_grad_group *g, ui
     barrier(CLK_LOCAL_MEM_FENCE); /* before base and delta are those of the next unit */
 }
 
-__kernel void tfm_run_attention_grad_rows_group(
-    __global const uchar *q, __global const uchar *k, __global const uchar *v,
-    __global const uchar *dy, __global const uchar *lse, __global uchar *dq, __global uchar *delta,
-    __global uchar *dk, __global uchar *dv, __global uchar *workspace,
-    __global const struct tfm_step *steps, uint index, __global const int *rows,
-    __local float *cells)
+__kernel void tfm_run_attention_grad_rows_group(__global const uchar *q, __global const uchar *k,
+                                                __global const uchar *v, __global const uchar *dy,
+                                                __global const uchar *lse, __global uchar *dq,
+                                                __global uchar *delta, __global uchar *dk,
+                                                __global uchar *dv, __global uchar *workspace,
+                                                __global const struct tfm_step *steps, uint index,
+                                                __global const int *rows, __local float *cells)
 {
     __global const struct tfm_step *s = steps + index;
     __global float *own = (__global float *)(workspace + s->at[9]);
@@ -376,12 +377,13 @@ static void tfm_attention_grad_cells(const struct tfm_attention_grad_group *g, u
     }
 }
 
-__kernel void tfm_run_attention_grad_cells_group(
-    __global const uchar *q, __global const uchar *k, __global const uchar *v,
-    __global const uchar *dy, __global const uchar *lse, __global uchar *dq, __global uchar *delta,
-    __global uchar *dk, __global uchar *dv, __global uchar *workspace,
-    __global const struct tfm_step *steps, uint index, __global const int *rows,
-    __local float *cells)
+__kernel void tfm_run_attention_grad_cells_group(__global const uchar *q, __global const uchar *k,
+                                                 __global const uchar *v, __global const uchar *dy,
+                                                 __global const uchar *lse, __global uchar *dq,
+                                                 __global uchar *delta, __global uchar *dk,
+                                                 __global uchar *dv, __global uchar *workspace,
+                                                 __global const struct tfm_step *steps, uint index,
+                                                 __global const int *rows, __local float *cells)
 {
     __global const struct tfm_step *s = steps + index;
     const uint distances = (2 * s->span + 1) * (s->heads / s->kv_heads);

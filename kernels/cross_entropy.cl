@@ -165,14 +165,12 @@ __kernel void tfm_run_cross_entropy(__global const uchar *x, __global const ucha
         const uint chunk = (uint)(unit / tiles),
                    first = (uint)(unit % tiles) * TFM_CROSS_ENTROPY_ROWS;
         const uint column = chunk * s->columns;
-        tfm_cross_entropy_unit(&product, s->softcap, first,
-                               min(first + TFM_CROSS_ENTROPY_ROWS, product.m), column,
-                               min(column + s->columns, s->out),
-                               (__global const int *)(targets + s->at[2]) + s->first,
-                               tile + TFM_MATRIX_WIDTH * s->width,
-                               (__global float *)(partial + s->at[3]) +
-                                   ((ulong)first * chunks + chunk) * 4,
-                               4 * chunks);
+        tfm_cross_entropy_unit(
+            &product, s->softcap, first, min(first + TFM_CROSS_ENTROPY_ROWS, product.m), column,
+            min(column + s->columns, s->out), (__global const int *)(targets + s->at[2]) + s->first,
+            tile + TFM_MATRIX_WIDTH * s->width,
+            (__global float *)(partial + s->at[3]) + ((ulong)first * chunks + chunk) * 4,
+            4 * chunks);
     }
 }
 
@@ -190,8 +188,7 @@ static void tfm_cross_entropy_slopes(__global const float *logits, float softcap
             slope *= tfm_cross_entropy_bend(&logit, softcap);
         slope *= exp(logit - lse) -
                  select((float16)(0.0f), (float16)(1.0f), at == (float16)(float)target);
-        g[side] =
-            select(slope, (float16)(0.0f), at >= (float16)(none ? 0.0f : (float)columns));
+        g[side] = select(slope, (float16)(0.0f), at >= (float16)(none ? 0.0f : (float)columns));
     }
 }
 
@@ -202,8 +199,7 @@ TFM_INLINE void tfm_cross_entropy_put(const float16 *g, uint row, uint rows, uin
 {
     const uint both = row + 1 < rows;
 #ifdef TFM_BF16_WAY
-    __global uint *to =
-        (__global uint *)straight + (ulong)row * TFM_SLOPES_STRIDE(classes) + i / 2;
+    __global uint *to = (__global uint *)straight + (ulong)row * TFM_SLOPES_STRIDE(classes) + i / 2;
     const uint cells = TFM_SLOPES_TURNED(classes, rows), left = (classes - i + 7) / 8;
     const uint16 low = tfm_bf16_round(g[0]) | tfm_bf16_round(g[2]) << 16;
     const uint16 high = tfm_bf16_round(g[1]) | tfm_bf16_round(g[3]) << 16;
@@ -220,8 +216,7 @@ TFM_INLINE void tfm_cross_entropy_put(const float16 *g, uint row, uint rows, uin
     if (left > 3)
         vstore8(as_uint8(tfm_high(as_float16(high))), 3 * cells, cell);
 #else
-    __global float *to =
-        (__global float *)straight + (ulong)row * TFM_SLOPES_STRIDE(classes) + i;
+    __global float *to = (__global float *)straight + (ulong)row * TFM_SLOPES_STRIDE(classes) + i;
 
     (void)turned;
     for (uint t = 0; t < 1 + both; t++, to += TFM_SLOPES_STRIDE(classes)) {
@@ -261,8 +256,7 @@ __kernel void tfm_run_cross_entropy_slopes(__global const uchar *targets, __glob
                                              s->softcap, target[row + t] - (int)i,
                                              target[row + t] < 0, base[row + t], up[row + t],
                                              columns, g + 2 * t);
-                tfm_cross_entropy_put(g, row, n, i, s->out, straight + s->at[4],
-                                      turned + s->at[5]);
+                tfm_cross_entropy_put(g, row, n, i, s->out, straight + s->at[4], turned + s->at[5]);
             }
         }
     }
@@ -299,20 +293,19 @@ __kernel void tfm_run_cross_entropy_grad_x(__global const uchar *g, __global con
 {
     __global const struct tfm_step *s = steps + index;
     const uint part = get_group_id(0), parts = get_num_groups(0);
-    const struct tfm_matrix product = {(__global const tfm_cell *)(g + s->at[0]),
-                                       weight + s->at[1],
-                                       weight,
-                                       (__global float *)(dx + s->at[2]) +
-                                           (ulong)s->first * s->width,
-                                       (__global tfm_cell *)(tile + s->at[3]) +
-                                           (ulong)part * s->scratch,
-                                       TFM_SLOPES_STRIDE(s->out),
-                                       s->width,
-                                       s->type[1],
-                                       TFM_STEP_NONE,
-                                       tfm_chunk_rows(s, rows),
-                                       s->out,
-                                       s->width};
+    const struct tfm_matrix product = {
+        (__global const tfm_cell *)(g + s->at[0]),
+        weight + s->at[1],
+        weight,
+        (__global float *)(dx + s->at[2]) + (ulong)s->first * s->width,
+        (__global tfm_cell *)(tile + s->at[3]) + (ulong)part * s->scratch,
+        TFM_SLOPES_STRIDE(s->out),
+        s->width,
+        s->type[1],
+        TFM_STEP_NONE,
+        tfm_chunk_rows(s, rows),
+        s->out,
+        s->width};
 
     tfm_matrix(0, 0, 0, &product, part, parts);
 }

@@ -60,10 +60,9 @@ __kernel void tfm_run_cross_entropy_group(__global const uchar *x, __global cons
             mass[t] = picked[t] = 0.0f;
         }
         for (uint class = chunk * s->columns + me; class < stop; class += size) {
-            tfm_cross_entropy_group_logits((__global const float *)(x + s->at[0]) +
-                                               (ulong)s->first * s->width,
-                                           weight + s->at[1], s->type[1], s->width, m, last, class,
-                                           logit);
+            tfm_cross_entropy_group_logits(
+                (__global const float *)(x + s->at[0]) + (ulong)s->first * s->width,
+                weight + s->at[1], s->type[1], s->width, m, last, class, logit);
             for (uint t = 0; t < TFM_MATRIX_GROUP_ROWS; t++) {
                 const float before = most[t];
                 if (s->type[4] != TFM_STEP_NONE && t <= last)
@@ -90,12 +89,13 @@ __kernel void tfm_run_cross_entropy_group(__global const uchar *x, __global cons
     }
 }
 
-__kernel void
-tfm_run_cross_entropy_slopes_group(__global const uchar *targets, __global const uchar *lse,
-                                   __global const uchar *dloss, __global const uchar *logits,
-                                   __global uchar *slopes, __global uchar *unused,
-                                   __global const struct tfm_step *steps, uint index,
-                                   __global const int *rows, __local float *cells)
+__kernel void tfm_run_cross_entropy_slopes_group(__global const uchar *targets,
+                                                 __global const uchar *lse,
+                                                 __global const uchar *dloss,
+                                                 __global const uchar *logits,
+                                                 __global uchar *slopes, __global uchar *unused,
+                                                 __global const struct tfm_step *steps, uint index,
+                                                 __global const int *rows, __local float *cells)
 {
     __global const struct tfm_step *s = steps + index;
     __global const int *target = (__global const int *)(targets + s->at[0]) + s->first;

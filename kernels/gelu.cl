@@ -20,7 +20,8 @@
  * 1e-7 with the roundings. */
 static tfm_floatv tfm_gelu_exp(tfm_floatv y, tfm_floatv rest)
 {
-    const float magic = 0x1.8p+23f; /* in a sum with it the last bits of the mantissa are an integer */
+    const float magic =
+        0x1.8p+23f; /* in a sum with it the last bits of the mantissa are an integer */
     const tfm_floatv shifted = fma(y, (tfm_floatv)(0x1.715476p+0f), (tfm_floatv)(magic));
     const tfm_floatv k = shifted - magic;
     tfm_floatv r = fma(k, (tfm_floatv)(-0x1.62e4p-1f), y);
@@ -77,9 +78,9 @@ static tfm_floatv tfm_gelu_tanh(tfm_floatv x)
     const float c = 0x1.2444f2p-4f, c_low = 0x1.49b16ap-29f;  /* 0.044715 b */
     const tfm_floatv square = x * x, square_low = fma(x, x, -square);
     const tfm_floatv cubic = square * c, sum = cubic + b, back = sum - b;
-    const tfm_floatv sum_low = (b - (sum - back)) + (cubic - back) +
-                            fma(square, (tfm_floatv)(c), -cubic) +
-                            fma(square_low, (tfm_floatv)(c), fma(square, (tfm_floatv)(c_low), b_low));
+    const tfm_floatv sum_low =
+        (b - (sum - back)) + (cubic - back) + fma(square, (tfm_floatv)(c), -cubic) +
+        fma(square_low, (tfm_floatv)(c), fma(square, (tfm_floatv)(c_low), b_low));
     const tfm_floatv w = -x * sum, rest = fma(-x, sum, -w) - x * sum_low;
     const tfm_floatv e = exp(w);
     const tfm_floatv change = select(e * rest, (tfm_floatv)(0.0f), fabs(x) > (tfm_floatv)(9.0f));
@@ -96,7 +97,8 @@ static tfm_floatv tfm_gelu_of(tfm_floatv x, uint tanh_form)
 static void tfm_gelu(__global const uchar *x, __global uchar *y, __global const struct tfm_step *s,
                      __global const int *rows, uint part, uint parts)
 {
-    const ulong n = (ulong)tfm_rows(s, rows) * s->width, vectors = (n + TFM_VECTOR - 1) / TFM_VECTOR;
+    const ulong n = (ulong)tfm_rows(s, rows) * s->width,
+                vectors = (n + TFM_VECTOR - 1) / TFM_VECTOR;
     const ulong end = tfm_end(vectors, part, parts);
 
     /* The tail goes through the same code: erfc of so many lanes is long, and some compilers take minutes

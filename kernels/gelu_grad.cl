@@ -21,7 +21,8 @@ static tfm_floatv tfm_gelu_grad_erf(tfm_floatv x)
 static tfm_floatv tfm_gelu_grad_tanh(tfm_floatv x)
 {
     const float b = 0x1.988454p+0f, c = 0x1.2444f2p-4f; /* 2 sqrt(2/pi), 0.044715 b */
-    const tfm_floatv near = clamp(x, (tfm_floatv)(-10.0f), (tfm_floatv)(10.0f)), square = near * near;
+    const tfm_floatv near = clamp(x, (tfm_floatv)(-10.0f), (tfm_floatv)(10.0f)),
+                     square = near * near;
     const tfm_floatv u = near * fma(square, (tfm_floatv)(c), (tfm_floatv)(b));
     const tfm_floatv s = 1.0f / (1.0f + exp(-u)), rest = 1.0f / (1.0f + exp(u));
 
@@ -38,7 +39,8 @@ static void tfm_gelu_grad(__global const uchar *x, __global const uchar *dy, __g
                           __global const struct tfm_step *s, __global const int *rows, uint part,
                           uint parts)
 {
-    const ulong n = (ulong)tfm_rows(s, rows) * s->width, vectors = (n + TFM_VECTOR - 1) / TFM_VECTOR;
+    const ulong n = (ulong)tfm_rows(s, rows) * s->width,
+                vectors = (n + TFM_VECTOR - 1) / TFM_VECTOR;
     const ulong end = tfm_end(vectors, part, parts);
 
     for (ulong v = tfm_first(vectors, part, parts); v < end; v += tfm_stride(parts)) {
@@ -51,8 +53,8 @@ static void tfm_gelu_grad(__global const uchar *x, __global const uchar *dy, __g
 }
 
 __kernel void tfm_run_gelu_grad(__global const uchar *x, __global const uchar *dy,
-                                __global uchar *dx, __global const struct tfm_step *steps, uint index,
-                                __global const int *rows)
+                                __global uchar *dx, __global const struct tfm_step *steps,
+                                uint index, __global const int *rows)
 {
     __global const struct tfm_step *s = steps + index;
     tfm_gelu_grad(x + s->at[0], dy + s->at[1], dx + s->at[2], s, rows, get_global_id(0),

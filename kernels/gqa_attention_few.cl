@@ -103,8 +103,8 @@ TFM_INLINE void tfm_few_dots(__global const float *q, __global const uchar *k, u
     }
 #pragma unroll
     for (uint c = 0; c < TFM_FEW_HEADS; c++)
-        four[c] = tfm_few_fold(tfm_few_fold(sum[c][0], sum[c][1]),
-                               tfm_few_fold(sum[c][2], sum[c][3]));
+        four[c] =
+            tfm_few_fold(tfm_few_fold(sum[c][0], sum[c][1]), tfm_few_fold(sum[c][2], sum[c][3]));
 }
 
 /* p [HEADS][stride] = q k scale for cells [0, n); up to the next 16 the rest is -INFINITY. */

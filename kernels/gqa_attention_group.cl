@@ -220,7 +220,7 @@ __kernel void tfm_run_gqa_attention_group(__global const uchar *q, __global ucha
                                           __global const int *rows, __local float *cells)
 {
     __global const struct tfm_step *s = steps + index;
-    (void)unused; /* the workspace of the wide shape */
+    (void)unused;                                 /* the workspace of the wide shape */
     __local float *p = cells + get_local_size(0); /* [SPLIT] */
     const uint splits = s->split ? min(tfm_longest(rows, TFM_ATTENTION_SPLIT), s->splits) : 1;
     const uint units = tfm_rows(s, rows) * s->heads * splits, wide = (s->head_dim + 15) & ~15u;

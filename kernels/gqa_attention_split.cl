@@ -18,7 +18,7 @@ static void tfm_attention_merge(float most, float mass, __global const float *su
 
     for (uint i = 0; i < wide; i += 16)
         tfm_put16(fma(vload16(0, total + i), (float16)(old), vload16(0, sum + i) * new), 0,
-                 total + i);
+                  total + i);
     *all_mass = fma(*all_mass, old, mass * new);
     *all_most = now;
 }

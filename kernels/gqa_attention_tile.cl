@@ -89,7 +89,7 @@ TFM_INLINE void tfm_attention_columns(__global const uchar *from, ulong at, ulon
         const uint whole = d & ~15u;
         for (uint j = 0; j < n; j++)
             tfm_put16(tfm_load_tail(from, at + j * stride + whole, d - whole, type), 0,
-                     to + j * wide + whole);
+                      to + j * wide + whole);
     }
 }
 

@@ -118,8 +118,7 @@ TFM_INLINE void tfm_linear_group_rows(const uint type, __global const uchar *pan
         }
         /* a work-item reads what it has written itself */
         if (me < lanes && column < s->out) {
-            const float b =
-                s->type[2] == TFM_STEP_NONE ? 0.0f : tfm_load(bias, column, s->type[2]);
+            const float b = s->type[2] == TFM_STEP_NONE ? 0.0f : tfm_load(bias, column, s->type[2]);
             for (uint t = 0; t <= last; t++)
                 y[(ulong)(row + t) * s->out + column] = cells[t * size + me] + b;
         }
@@ -140,8 +139,8 @@ TFM_INLINE void tfm_linear_group(const uint type, __global const float *x,
     for (uint p = (uint)tfm_share(panels, group, groups); p < end; p++) {
         uint row = 0;
         for (; n - row > 1; row += min(n - row, (uint)TFM_LINEAR_ROWS))
-            tfm_linear_group_rows(type, weight + p * stride, x, bias, y, p, row, n,
-                                  TFM_LINEAR_ROWS, s, cells);
+            tfm_linear_group_rows(type, weight + p * stride, x, bias, y, p, row, n, TFM_LINEAR_ROWS,
+                                  s, cells);
         if (row < n)
             tfm_linear_group_rows(type, weight + p * stride, x, bias, y, p, row, n, 1, s, cells);
     }

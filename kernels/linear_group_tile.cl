@@ -27,9 +27,8 @@ static void tfm_tile_take_x(__global const float *x, uint in, uint first, uint n
 {
     for (uint i = (uint)get_local_id(0); i < TFM_TILE * TFM_TILE_K; i += (uint)get_local_size(0)) {
         const uint row = i / TFM_TILE_K, column = i % TFM_TILE_K;
-        to[column * TFM_TILE + row] = first + row < n && k + column < in
-                                          ? x[(ulong)(first + row) * in + k + column]
-                                          : 0.0f;
+        to[column * TFM_TILE + row] =
+            first + row < n && k + column < in ? x[(ulong)(first + row) * in + k + column] : 0.0f;
     }
 }
 

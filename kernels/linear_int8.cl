@@ -37,10 +37,9 @@ static void tfm_int8_quantize(__global const float *x, __global uchar *quants,
             __global const float *from = x + (ulong)min(t * TFM_INT8_ROWS + r, n - 1) * in;
             for (uint b = 0; b < blocks; b++) {
                 __global uchar *block = to + b * TFM_INT8_QUANTS;
-                tfm_int8_quantize_block(from + b * TFM_BLOCK,
-                                        (__global char *)(block + r * TFM_BLOCK),
-                                        (__global float *)(block + TFM_INT8_SCALES) + r,
-                                        TFM_INT8_ROWS);
+                tfm_int8_quantize_block(
+                    from + b * TFM_BLOCK, (__global char *)(block + r * TFM_BLOCK),
+                    (__global float *)(block + TFM_INT8_SCALES) + r, TFM_INT8_ROWS);
             }
         }
     }

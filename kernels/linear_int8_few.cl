@@ -138,7 +138,8 @@ TFM_INLINE void tfm_int8_few_store(const uint type, const uint tile, __global co
 TFM_INLINE void tfm_linear_int8_few(const uint type, __global const float *x,
                                     __global const uchar *weight, __global const uchar *bias,
                                     __global float *y, __global uchar *own,
-                                    __global const struct tfm_step *s, uint n, uint part, uint parts)
+                                    __global const struct tfm_step *s, uint n, uint part,
+                                    uint parts)
 {
     const uint panels = (s->out + TFM_PANEL - 1) / TFM_PANEL, tile = tfm_int8_few_tile(n);
     const uint end = (uint)tfm_share(panels, part + 1, parts);

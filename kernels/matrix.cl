@@ -438,8 +438,9 @@ __kernel void tfm_run_bf16_rows(__global const uchar *x, __global uchar *to,
         const uint end = (uint)min((ulong)groups, first + left);
         left -= end - first;
         for (; first < end; first++)
-            tfm_put16_uint(tfm_bf16_values(from, row * s->width + 32 * first, s->width - 32 * first),
-                           first, cells + row * TFM_BF16_STRIDE(s->width));
+            tfm_put16_uint(
+                tfm_bf16_values(from, row * s->width + 32 * first, s->width - 32 * first), first,
+                cells + row * TFM_BF16_STRIDE(s->width));
     }
 }
 
@@ -460,9 +461,9 @@ TFM_INLINE void tfm_bf16_put_cells(float8 first, float8 second, __global uint *b
 
 /* Both forms of x at once, which is read once: `to` as tfm_run_bf16_rows makes it, `turned` as
  * tfm_run_bf16_turned does. Work map: 4 rows are a unit: a processor reads them as they lie. */
-__kernel void tfm_run_bf16_both(__global const uchar *x, __global uchar *to,
-                                __global uchar *turned, __global const struct tfm_step *steps,
-                                uint index, __global const int *rows)
+__kernel void tfm_run_bf16_both(__global const uchar *x, __global uchar *to, __global uchar *turned,
+                                __global const struct tfm_step *steps, uint index,
+                                __global const int *rows)
 {
     __global const struct tfm_step *s = steps + index;
     const uint width = s->width, n = tfm_vectors(s, rows), units = (n + 3) / 4;
@@ -490,11 +491,13 @@ __kernel void tfm_run_bf16_both(__global const uchar *x, __global uchar *to,
             tfm_bf16_turn(v[2], v[3], &low[1], &high[1]);
             tfm_bf16_put_cells(as_float8(low[0].lo), as_float8(low[1].lo), band);
             if (lanes > 8)
-                tfm_bf16_put_cells(tfm_high(as_float16(low[0])), tfm_high(as_float16(low[1])), band + next);
+                tfm_bf16_put_cells(tfm_high(as_float16(low[0])), tfm_high(as_float16(low[1])),
+                                   band + next);
             if (lanes > 16)
                 tfm_bf16_put_cells(as_float8(high[0].lo), as_float8(high[1].lo), band + 2ul * next);
             if (lanes > 24)
-                tfm_bf16_put_cells(tfm_high(as_float16(high[0])), tfm_high(as_float16(high[1])), band + 3ul * next);
+                tfm_bf16_put_cells(tfm_high(as_float16(high[0])), tfm_high(as_float16(high[1])),
+                                   band + 3ul * next);
         }
     }
 }

@@ -40,9 +40,8 @@ static float2 tfm_norm_moments(__global const float *x, __global const struct tf
 }
 
 static void tfm_norm_grad_row(__global const float *x, __global const float *gamma,
-                              __global const float *dy, __global float *dx,
-                              __global float *moments, __global const struct tfm_step *s,
-                              int centered)
+                              __global const float *dy, __global float *dx, __global float *moments,
+                              __global const struct tfm_step *s, int centered)
 {
     const uint width = s->width, whole = width & ~15u;
     const float2 m = tfm_norm_moments(x, s, centered);
@@ -100,12 +99,12 @@ static void tfm_norm_grad_columns(__global const float *x, __global const float 
         for (uint v = first; v < end; v++) {
             const ulong at = (ulong)v * s->width + column;
             const float m = moments[2 * (ulong)v], r = moments[2 * (ulong)v + 1];
-            const float16 g = left == 16 ? vload16(0, dy + at)
-                                         : tfm_load_tail((__global const uchar *)dy, at, left,
-                                                         TFM_STEP_F32);
-            const float16 from = left == 16 ? vload16(0, x + at)
-                                            : tfm_load_tail((__global const uchar *)x, at, left,
-                                                            TFM_STEP_F32);
+            const float16 g =
+                left == 16 ? vload16(0, dy + at)
+                           : tfm_load_tail((__global const uchar *)dy, at, left, TFM_STEP_F32);
+            const float16 from =
+                left == 16 ? vload16(0, x + at)
+                           : tfm_load_tail((__global const uchar *)x, at, left, TFM_STEP_F32);
             gamma = fma(g, (from - m) * r, gamma);
             beta += g;
         }

@@ -39,8 +39,7 @@
 #ifndef TFM_PROJECT_TYPES
 #define TFM_PROJECT_TYPES 0xffffffffu
 #endif
-#define TFM_IS(s, name) \
-    ((TFM_PHASES >> TFM_PHASE_##name & 1u) && (s)->phase == TFM_PHASE_##name)
+#define TFM_IS(s, name) ((TFM_PHASES >> TFM_PHASE_##name & 1u) && (s)->phase == TFM_PHASE_##name)
 #define TFM_PROJECTS(s, name) \
     ((TFM_PROJECT_TYPES >> TFM_STEP_##name & 1u) && (s)->type[1] == TFM_STEP_##name)
 

@@ -139,10 +139,9 @@ static void tfm_project_finish(__global float *y, __global const uchar *table,
 
     for (uint row = 0; row < n; row++) {
         if (s->project & TFM_PROJECT_ROPE) {
-            __global const float *turn =
-                (__global const float *)table +
-                (ulong)(uint)((__global const int *)pos)[row] * s->turns +
-                unit % s->slices * s->rotated;
+            __global const float *turn = (__global const float *)table +
+                                         (ulong)(uint)((__global const int *)pos)[row] * s->turns +
+                                         unit % s->slices * s->rotated;
             tfm_rope_head((__global const uchar *)y, (__global uchar *)y,
                           (ulong)row * s->out + first, turn, s);
         }

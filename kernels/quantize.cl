@@ -19,8 +19,8 @@ static float tfm_int8_most(float16 a, float16 b)
 }
 
 /* One block of one row: q, e = scale[0], e (sum of q) = scale[stride]. A NaN or an infinity makes e a NaN. */
-static void tfm_int8_quantize_block(__global const float *x, __global char *q, __global float *scale,
-                                      uint stride)
+static void tfm_int8_quantize_block(__global const float *x, __global char *q,
+                                    __global float *scale, uint stride)
 {
     const float16 a = vload16(0, x), b = vload16(1, x);
     const float most = tfm_int8_most(a, b);
@@ -36,7 +36,8 @@ static void tfm_int8_quantize_block(__global const float *x, __global char *q, _
 }
 
 /* One block more; `products` is exact. */
-TFM_INLINE float16 tfm_int8_add(float16 sum, int16 products, float16 d, float16 m, float e, float eq)
+TFM_INLINE float16 tfm_int8_add(float16 sum, int16 products, float16 d, float16 m, float e,
+                                float eq)
 {
     return fma(m, (float16)(eq), fma(convert_float16(products), d * e, sum));
 }

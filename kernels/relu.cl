@@ -20,11 +20,12 @@ static void tfm_relu(__global const uchar *x, __global uchar *y, __global const 
     const ulong end = tfm_end(vectors, part, parts);
 
     for (ulong v = tfm_first(vectors, part, parts); v < end; v += tfm_stride(parts))
-        tfm_storev(tfm_positive(tfm_loadv(x, v * TFM_VECTOR, s->type[0])), y, v * TFM_VECTOR, s->type[1]);
+        tfm_storev(tfm_positive(tfm_loadv(x, v * TFM_VECTOR, s->type[0])), y, v * TFM_VECTOR,
+                   s->type[1]);
     if (part + 1 == parts && n % TFM_VECTOR != 0) {
         const uint left = (uint)(n % TFM_VECTOR);
         tfm_storev_tail(tfm_positive(tfm_loadv_tail(x, vectors * TFM_VECTOR, left, s->type[0])), y,
-                       vectors * TFM_VECTOR, left, s->type[1]);
+                        vectors * TFM_VECTOR, left, s->type[1]);
     }
 }
 

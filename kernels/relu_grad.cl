@@ -16,7 +16,8 @@ static void tfm_relu_grad(__global const uchar *x, __global const uchar *dy, __g
                           __global const struct tfm_step *s, __global const int *rows, uint part,
                           uint parts)
 {
-    const ulong n = (ulong)tfm_rows(s, rows) * s->width, vectors = (n + TFM_VECTOR - 1) / TFM_VECTOR;
+    const ulong n = (ulong)tfm_rows(s, rows) * s->width,
+                vectors = (n + TFM_VECTOR - 1) / TFM_VECTOR;
     const ulong end = tfm_end(vectors, part, parts);
 
     for (ulong v = tfm_first(vectors, part, parts); v < end; v += tfm_stride(parts)) {
@@ -29,8 +30,8 @@ static void tfm_relu_grad(__global const uchar *x, __global const uchar *dy, __g
 }
 
 __kernel void tfm_run_relu_grad(__global const uchar *x, __global const uchar *dy,
-                                __global uchar *dx, __global const struct tfm_step *steps, uint index,
-                                __global const int *rows)
+                                __global uchar *dx, __global const struct tfm_step *steps,
+                                uint index, __global const int *rows)
 {
     __global const struct tfm_step *s = steps + index;
     tfm_relu_grad(x + s->at[0], dy + s->at[1], dx + s->at[2], s, rows, get_global_id(0),

@@ -33,8 +33,7 @@ static void tfm_rms_norm_group(__global const uchar *x, __global const uchar *ga
 
 __kernel void tfm_run_rms_norm_group(__global const uchar *x, __global const uchar *gamma,
                                      __global uchar *y, __global const struct tfm_step *steps,
-                                     uint index, __global const int *rows,
-                                     __local float *cells)
+                                     uint index, __global const int *rows, __local float *cells)
 {
     __global const struct tfm_step *s = steps + index;
 

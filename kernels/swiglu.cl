@@ -23,13 +23,13 @@ static void tfm_swiglu(__global const uchar *gate, __global const uchar *up, __g
 
     for (ulong v = tfm_first(vectors, part, parts); v < end; v += tfm_stride(parts))
         tfm_storev(tfm_swiglu_of(tfm_loadv(gate, v * TFM_VECTOR, s->type[0]),
-                                  tfm_loadv(up, v * TFM_VECTOR, s->type[1])),
-                    y, v * TFM_VECTOR, s->type[2]);
+                                 tfm_loadv(up, v * TFM_VECTOR, s->type[1])),
+                   y, v * TFM_VECTOR, s->type[2]);
     if (part + 1 == parts && n % TFM_VECTOR != 0) {
         const uint left = (uint)(n % TFM_VECTOR);
         tfm_storev_tail(tfm_swiglu_of(tfm_loadv_tail(gate, vectors * TFM_VECTOR, left, s->type[0]),
-                                     tfm_loadv_tail(up, vectors * TFM_VECTOR, left, s->type[1])),
-                       y, vectors * TFM_VECTOR, left, s->type[2]);
+                                      tfm_loadv_tail(up, vectors * TFM_VECTOR, left, s->type[1])),
+                        y, vectors * TFM_VECTOR, left, s->type[2]);
     }
 }
 

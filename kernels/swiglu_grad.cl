@@ -15,7 +15,8 @@ static void tfm_swiglu_grad(__global const uchar *gate, __global const uchar *up
                             __global const struct tfm_step *s, __global const int *rows, uint part,
                             uint parts)
 {
-    const ulong n = (ulong)tfm_rows(s, rows) * s->width, vectors = (n + TFM_VECTOR - 1) / TFM_VECTOR;
+    const ulong n = (ulong)tfm_rows(s, rows) * s->width,
+                vectors = (n + TFM_VECTOR - 1) / TFM_VECTOR;
     const ulong end = tfm_end(vectors, part, parts);
 
     for (ulong v = tfm_first(vectors, part, parts); v < end; v += tfm_stride(parts)) {

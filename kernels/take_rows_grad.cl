@@ -45,9 +45,8 @@ __kernel void tfm_run_take_rows_grad(__global const uchar *dy, __global uchar *d
         ulong i = unit % pieces * 16;
         const ulong behind = TFM_GROUPED ? min(i + 16, width) : width;
         for (; i + 16 <= behind; i += 16)
-            tfm_store16(
-                tfm_take_rows_sum(dy + s->at[0], out, n, first, end, width, i, 16, type),
-                dx + s->at[1], n * width + i, type);
+            tfm_store16(tfm_take_rows_sum(dy + s->at[0], out, n, first, end, width, i, 16, type),
+                        dx + s->at[1], n * width + i, type);
         if (i < behind)
             tfm_store_tail(tfm_take_rows_sum(dy + s->at[0], out, n, first, end, width, i,
                                              (uint)(width - i), type),

@@ -44,7 +44,7 @@ static void tfm_unpack_q8(__global const uchar *panel, uint depth, __global floa
             const int16 q = vload16(j, quants);
             for (uint i = 0; i < 4; i++)
                 tfm_put16(convert_float16((q << (24 - 8 * i)) >> 24) * d, 0,
-                         y + (ulong)(k + 4 * j + i) * ld);
+                          y + (ulong)(k + 4 * j + i) * ld);
         }
     }
 }

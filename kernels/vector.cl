@@ -58,7 +58,7 @@ static void tfm_storev_tail(tfm_floatv value, __global uchar *p, ulong i, uint n
         tfm_store(value.z, p, i + 2, type);
 }
 #else
-#define TFM_VECTOR 16u
+#define TFM_VECTOR    16u
 typedef float16 tfm_floatv;
 typedef int16 tfm_intv;
 #define tfm_as_floatv as_float16
