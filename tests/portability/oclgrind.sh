@@ -18,14 +18,16 @@ have_oclgrind() {
     test -e "$simulator" && mkdir -p "$work/oclgrind" && echo "$simulator" >"$work/oclgrind/driver.icd"
 }
 
-# simulate CHECK OP SHAPE NODES FILE: CHECK is races or uninitialized; FILE.tap, .err and .log (what Oclgrind found) come
-# of it, and FILE.kernels, what was launched, a line each.
+# simulate CHECK OP SHAPE NODES FILE: CHECK is races or uninitialized; OP+clblast: with products through CLBlast. FILE.tap,
+# .err and .log (what Oclgrind found) come of it, and FILE.kernels, what was launched, a line each.
 simulate() (
     export OCL_ICD_VENDORS="$work/oclgrind" LD_LIBRARY_PATH="$libraries" OCLGRIND_LOG="$5.log"
     # what its compiler optimizes uses instructions that it does not know
     export OCLGRIND_BUILD_OPTIONS=-cl-opt-disable OCLGRIND_INST_COUNTS=1
     export TFM_PLUGIN_PATH="$build/backends/opencl/.libs" TFM_OPENCL_SHAPE="$3"
     export TFM_OPENCL_PERSISTENT=off # a persistent kernel waits for others by races that are meant
+    op=${2%+clblast}
+    test "$op" = "$2" || export TFM_OPENCL_GEMM=clblast
     rm -f "$5".*
     case $1 in
         races) export OCLGRIND_DATA_RACES=1 ;;
@@ -34,7 +36,7 @@ simulate() (
             export LD_PRELOAD="$work/host_writes.so"
             ;;
     esac
-    "$build/tfm" check-backend opencl:0 --op "$2" --nodes "$4" --rows 40 --limit 3000 --no-times --one-thread \
+    "$build/tfm" check-backend opencl:0 --op "$op" --nodes "$4" --rows 40 --limit 3000 --no-times --one-thread \
         >"$5.tap" 2>"$5.err"
     sed -n "s/^Instructions executed for kernel '\(.*\)':/\1/p" "$5.err" >"$5.kernels"
     grep -v -e '^Instructions executed' -e '^ *[0-9,]* - ' "$5.err" >"$5.rest"
@@ -46,20 +48,21 @@ simulate() (
 reports() { grep -c '^	Kernel: ' "$1"; }
 
 # every_op CHECK [NODES [OP...]]: a line for each shape and op, one for each kernel that was never launched. An op that
-# was run with this commit is not run once more.
+# was run with this commit is not run once more. Kernels of this processor's own instructions cannot be launched there,
+# nor are the persistent one and those of limits.cl, which only take time.
 every_op() {
     kind=$1 nodes=${2:-3} status=0
     shift
     test $# -gt 0 && shift
     mkdir -p "$work/$kind" || exit 2
     for shape in ${SHAPES:-wide group}; do
-        for op in ${*:-$all_ops}; do
+        for op in ${*:-$all_ops linear+clblast}; do
             file=$work/$kind/$shape-$op
             if test "$(cat "$file.done" 2>/dev/null)" != "$commit $nodes"; then
                 simulate "$kind" "$op" "$shape" "$nodes" "$file"
                 grep -q '^1\.\.[0-9]' "$file.tap" && echo "$commit $nodes" >"$file.done"
             fi
-            cases=$(grep -c "^ok [0-9]* - $op " "$file.tap") failed=$(grep -c '^not ok ' "$file.tap")
+            cases=$(grep -c "^ok [0-9]* - ${op%+clblast} " "$file.tap") failed=$(grep -c '^not ok ' "$file.tap")
             found=$(reports "$file.log")
             echo "$shape $op: $cases cases, $failed failed, $found reports, kernels: $(sort "$file.kernels" | uniq -c |
                 awk '{ printf "%s%s x %d", n++ ? ", " : "", $2, $1 }')"
